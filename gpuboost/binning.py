@@ -196,9 +196,9 @@ class BinMapper:
         codes = np.empty((self.n_features, n_rows), dtype=np.uint8)
         for first, last in _block_bounds(n_rows, self.n_features, dtype):
             offsets = self.cut_offsets[first : last + 1]
-            cut_values = self.cut_values[offsets[0] : offsets[-1]]
-            values = _column_block(X, rows, first, last, dtype)
-            encode(values, cut_values, offsets - offsets[0], codes[first:last])
+            cuts = self.cut_values[offsets[0] : offsets[-1]]
+            out = codes[first:last]
+            encode(_column_block(X, rows, first, last, dtype), cuts, offsets - offsets[0], out)
         return BinnedMatrix(codes=codes, n_bins=self.n_bins, has_missing=self.has_missing)
 
 
