@@ -255,21 +255,17 @@ def midpoint(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float
     """
     largest = np.finfo(np.float64).max
     middle = np.clip(a, -largest, largest) / 2 + np.clip(b, -largest, largest) / 2
-    return np.where(middle > a, np.minimum(middle, b), b) + 0.0
+    return np.where(middle > a, middle, b) + 0.0  # middle <= b: rounding is monotone, also of subnormal halves
 
 
-def _fit_column(
-    column: NDArray[Any], units: NDArray[np.int64] | None, max_bins: int
-) -> tuple[NDArray[np.float64], bool]:
+def _fit_column(column: NDArray[Any], units: NDArray[np.int64] | None, max_bins: int) -> tuple[NDArray[np.float64], bool]:
     """Cuts of one feature, and whether it has NaN."""
     values, weights = _distinct(column, units)
     starts = _quantile_starts(weights, max_bins) if values.size > max_bins else np.arange(1, values.size)
     return midpoint(values[starts - 1], values[starts]), bool(np.isnan(column).any())
 
 
-def _distinct(
-    column: NDArray[Any], units: NDArray[np.int64] | None
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _distinct(column: NDArray[Any], units: NDArray[np.int64] | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The ascending distinct numbers of a column (no NaN) and their weights: counts if units is None."""
     kind: Literal["stable"] | None = "stable" if column.itemsize <= 2 else None  # a radix sort
     order = None if units is None else np.argsort(column, kind=kind)
@@ -322,9 +318,7 @@ def _heavy(weights: NDArray[np.int64], max_bins: int) -> tuple[NDArray[np.bool_]
         is_heavy |= more
 
 
-def _share_starts(
-    weights: NDArray[np.int64], is_gap: NDArray[np.bool_], max_shares: int, n_spare: int
-) -> NDArray[np.intp]:
+def _share_starts(weights: NDArray[np.int64], is_gap: NDArray[np.bool_], max_shares: int, n_spare: int) -> NDArray[np.intp]:
     """Which light value starts each share but the first, for the most shares that add at most n_spare bins.
 
     ``is_gap[i]`` says that heavy values lie between the light values i and i + 1. A new bin starts there
@@ -343,9 +337,7 @@ def _share_starts(
     return np.searchsorted(before, [-(-total * j // n_shares) for j in range(1, n_shares)])
 
 
-def _join_lightest(
-    is_start: NDArray[np.bool_], is_heavy: NDArray[np.bool_], weights: NDArray[np.int64], n: int
-) -> None:
+def _join_lightest(is_start: NDArray[np.bool_], is_heavy: NDArray[np.bool_], weights: NDArray[np.int64], n: int) -> None:
     """Join the n lightest runs of light values to the heavy value before them (the first run: after it)."""
     starts = np.flatnonzero(is_start)
     runs = np.flatnonzero(~is_heavy[starts])
@@ -400,9 +392,7 @@ def _block_bounds(n_rows: int, n_features: int, dtype: np.dtype[Any]) -> Iterato
         yield first, min(first + width, n_features)
 
 
-def _column_block(
-    X: NDArray[Any], rows: NDArray[np.intp] | None, first: int, last: int, dtype: np.dtype[Any]
-) -> NDArray[Any]:
+def _column_block(X: NDArray[Any], rows: NDArray[np.intp] | None, first: int, last: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """The columns first .. last - 1 as the rows of a C-contiguous array, which may be a view of X."""
     block = X[:, first:last] if rows is None else X[rows, first:last]
     with np.errstate(over="ignore", invalid="ignore"):  # long doubles may overflow to infinity, NaN stay NaN

@@ -19,9 +19,7 @@ NAN = np.nan
 
 untimed = settings(deadline=None)
 numbers = st.floats(allow_nan=False)
-few_numbers = st.sampled_from(
-    [-INF, -LARGEST, -1.5, -TINY, -0.0, 0.0, TINY, 0.1, 1.0, 1.0 + 2**-52, LARGEST, INF]
-)
+few_numbers = st.sampled_from([-INF, -LARGEST, -1.5, -TINY, -0.0, 0.0, TINY, 0.1, 1.0, 1.0 + 2**-52, LARGEST, INF])
 columns = st.lists(st.one_of(numbers, few_numbers, st.just(NAN)), min_size=1, max_size=60)
 
 
@@ -204,9 +202,7 @@ def starts_by_hand(weights: list[int], max_bins: int) -> list[int]:
             return starts(labels(n_shares))
     bins = [0, *starts(labels(1))]
     runs = [
-        (sum(weights[first:last]), k)
-        for k, (first, last) in enumerate(pairwise([*bins, len(weights)]))
-        if first not in heavy
+        (sum(weights[first:last]), k) for k, (first, last) in enumerate(pairwise([*bins, len(weights)])) if first not in heavy
     ]
     joined = {max(k, 1) for _, k in sorted(runs)[: len(bins) - max_bins]}
     return [first for k, first in enumerate(bins) if k > 0 and k not in joined]
@@ -314,6 +310,16 @@ def test_the_unit_of_the_weights_does_not_matter(weights, max_bins, factor):
     assert cut_starts([w * largest_factor for w in weights], max_bins) == starts
 
 
+def test_products_beyond_int64_are_exact():
+    """Heavy values amid many shares of a large total: share * weight is up to 20 times 2**63."""
+    rng = np.random.default_rng(9)
+    for _ in range(20):
+        weights = rng.integers(1, 4, 200)
+        weights[rng.choice(200, 5, replace=False)] = 25
+        factor = (2**63 - 1) // int(weights.sum())
+        assert cut_starts(weights * factor, 20) == starts_by_hand(weights.tolist(), 20)
+
+
 def test_rows_of_weight_zero_do_not_exist():
     X = np.array([[1.0, NAN], [50000.0, NAN], [2.0, 3.0], [3.0, 4.0], [NAN, 4.5]])
     mapper = BinMapper.fit(X, weight_units=np.array([1, 0, 2, 3, 0]))
@@ -368,9 +374,7 @@ def test_float32_equals_its_float64(values, max_bins):
     assert mapper.transform(X).codes.tolist() == mapper.transform(X.astype(np.float64)).codes.tolist()
 
 
-@pytest.mark.parametrize(
-    ("dtype", "n"), [("u1", 256), ("i1", 300), ("u2", 65536), ("i2", 70000), (">i2", 65536)]
-)
+@pytest.mark.parametrize(("dtype", "n"), [("u1", 256), ("i1", 300), ("u2", 65536), ("i2", 70000), (">i2", 65536)])
 def test_narrow_integers_by_table_equal_float64(dtype, n):
     info = np.iinfo(dtype)
     X = np.random.default_rng(2).integers(info.min, info.max + 1, (n, 2)).astype(dtype)
