@@ -1,0 +1,85 @@
+"""gpuboost: multi-class boosting, one model bit for bit on every device.
+
+>>> import gpuboost
+>>> from sklearn.datasets import load_iris
+>>> X, y = load_iris(return_X_y=True)
+>>> model = gpuboost.fit(X, y, n_estimators=20)
+>>> model.predict(X[:2])
+array([0, 0])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpuboost.errors import DeviceUnavailableError
+
+if TYPE_CHECKING:
+    from gpuboost.estimators import AdaBoostMHClassifier
+
+__version__ = "0.1.0"
+__all__ = ["AdaBoostMHClassifier", "DeviceUnavailableError", "fit"]
+
+ALGORITHMS = {"adaboost-mh": "AdaBoostMHClassifier"}
+"""The names that `fit` knows, and their estimators."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load an estimator, and scikit-learn with it, when it is asked for: the import stays light."""
+    if name in ALGORITHMS.values():
+        from gpuboost import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")
+
+
+def fit(
+    X: Any,
+    y: Any,
+    *,
+    algorithm: str = "adaboost-mh",
+    device: str | int = "auto",
+    sample_weight: Any = None,
+    eval_set: Any = None,
+    **params: Any,
+) -> AdaBoostMHClassifier:
+    """Train a classifier in one call.
+
+    Parameters
+    ----------
+    X : array-like or data frame, shape (n_rows, n_features)
+        Numbers; NaN is missing.
+    y : array-like, shape (n_rows,) or (n_rows, n_classes)
+        Labels of any type, or a 0/1 matrix for multi-label problems.
+    algorithm : str, default "adaboost-mh"
+        One of ``gpuboost.ALGORITHMS``.
+    device : str or int, default "auto"
+        "auto", "cpu", "numpy", "cuda", "cuda:1" or a CUDA device number.
+    sample_weight : array-like, shape (n_rows,), optional
+    eval_set : tuple or list of tuples, optional
+        ``(X, y)`` or ``(X, y, sample_weight)``, watched during training.
+    **params
+        Parameters of the estimator, for instance ``n_estimators=500``.
+
+    Returns
+    -------
+    AdaBoostMHClassifier
+        The fitted estimator.
+
+    Raises
+    ------
+    ValueError
+        If the algorithm, a parameter or the data are not usable; raised before the training starts.
+    DeviceUnavailableError
+        If the device was asked for and cannot be used.
+    """
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"algorithm must be one of {sorted(ALGORITHMS)}, got {algorithm!r}")
+    estimator = __getattr__(ALGORITHMS[algorithm])
+    known = estimator().get_params()
+    unknown = sorted(set(params) - set(known))
+    if unknown:
+        raise ValueError(f"{estimator.__name__} has no parameter {unknown[0]!r}; it has {sorted(known)}")
+    model = estimator(device=device, **params)
+    fitted: AdaBoostMHClassifier = model.fit(X, y, sample_weight=sample_weight, eval_set=eval_set)
+    return fitted

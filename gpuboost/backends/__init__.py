@@ -1,0 +1,1 @@
+"""Devices: the contract (`base`) and its implementations."""

@@ -1,0 +1,274 @@
+"""The contract between boosting and devices: what a backend must do, and how exactly.
+
+A backend is the only place that knows a device. It offers the primitives below; boosters and learners are written on top of
+them once. Two backends given the same input must return the same integers and the same float64 bits, so every primitive states
+how its result is determined. The NumPy backend is the reference that the others are tested against.
+
+Arrays with a row axis live on the device and are opaque to the callers (`Device`); everything else is NumPy on the host.
+The batch axis T is the number of trees that grow side by side; boosters that grow one tree a round have T = 1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost import fixedpoint
+from gpuboost.binning import BinnedMatrix
+from gpuboost.ensemble import Ensemble
+from gpuboost.tree import Tree
+
+Device: TypeAlias = Any
+"""An array, or a structure of arrays, that lives where its backend wants it."""
+
+START, STOP, FEATURE, CUT, MISSING_LEFT, LEFT, BASELINE, KEY, GAIN, SLOT = range(10)
+"""Columns of a frontier's node table, see `Frontier`."""
+
+CLOSED = -1
+"""The key of a node that is not in the queue."""
+
+
+@dataclass
+class Stats:
+    """Row statistics in fixed point, the integers that trees are grown from.
+
+    Attributes
+    ----------
+    q : device array of int32, shape (T, n_rows, >= n_channels)
+        ``sign * repeat * rint(state * 2**shift)``. A backend may pad the last axis with zeros.
+    shift : int
+        Units are ``2**-shift``.
+    signed : ndarray of int64, shape (n_channels,)
+        Sum of q over the rows.
+    mass : ndarray of int64, shape (n_channels,)
+        Sum of abs(q) over the rows.
+    """
+
+    q: Device
+    shift: int
+    signed: NDArray[np.int64]
+    mass: NDArray[np.int64]
+
+    @property
+    def n_channels(self) -> int:
+        return len(self.mass)
+
+    @property
+    def total(self) -> int:
+        """The total weight, in units."""
+        return int(self.mass.sum())
+
+
+@dataclass
+class Frontier:
+    """Trees while they grow: a table of nodes with the best cut of each, and the rows sorted by node.
+
+    With J = ``max_leaves``, a tree has at most M = 2J - 1 nodes. Node 0 is the root; the node that is popped at step s gets the
+    children 2s + 1 (left) and 2s + 2 (right), in every tree of the batch.
+
+    Attributes
+    ----------
+    rows : device array of int32, shape (T, n_rows)
+        Row numbers; node m owns ``rows[t, start:stop]``.
+    nodes : device array of int64, shape (T, M, 10)
+        A node's columns are
+
+        START, STOP : its rows;
+        FEATURE : the best cut's feature, -1 if the constant classifier is best;
+        CUT, MISSING_LEFT : codes ``1 .. cut`` go left, and so does the missing code if missing-left is 1;
+        LEFT : the left child of a node that was cut, else 0 (the right child is the next node);
+        BASELINE : the edge that the parent's votes give on the node's rows, 0 for a root;
+        KEY : what cutting the node would add to the tree's edge, `CLOSED` if it is not in the queue;
+        GAIN : the key that it was popped with, else 0;
+        SLOT : a backend's own.
+    totals : device array of int64, shape (T, M, C)
+        Channel sums P of a node.
+    edges : device array of int64, shape (T, M, C)
+        Class-wise edges of the node's best classifier: ``P - 2L`` of its cut, or P if the constant classifier is best.
+    current : device array of int64, shape (T,)
+        The node that the last `select` popped, -1 if none.
+    step : int
+        Number of `select` calls so far.
+    work : dict
+        A backend's own scratch arrays.
+    """
+
+    data: Device
+    stats: Stats
+    rows: Device
+    nodes: Device
+    totals: Device
+    edges: Device
+    current: Device
+    step: int = 0
+    work: dict[Any, Any] = field(default_factory=dict)
+
+
+def new_nodes(n_trees: int, n_rows: int, max_leaves: int) -> NDArray[np.int64]:
+    """Return the node table of ``n_trees`` roots that hold all rows."""
+    nodes = np.zeros((n_trees, 2 * max_leaves - 1, SLOT + 1), np.int64)
+    nodes[:, :, FEATURE] = -1
+    nodes[:, :, KEY] = CLOSED
+    nodes[:, 0, STOP] = n_rows
+    return nodes
+
+
+class Backend(ABC):
+    """What boosting needs of a device. See the module's docstring for the rules."""
+
+    device: str
+    """What estimators report as ``device_``."""
+
+    # ---- moving data -------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def load(self, matrix: BinnedMatrix) -> Device:
+        """Return ``matrix`` made ready for training and prediction on the device."""
+
+    @abstractmethod
+    def put(self, array: NDArray[Any]) -> Device:
+        """Return a device array with the contents of ``array`` (which may or may not share memory with it)."""
+
+    @abstractmethod
+    def get(self, array: Device) -> NDArray[Any]:
+        """Return a host array with the contents of the device array ``array``."""
+
+    def close(self) -> None:  # noqa: B027  (most backends hold nothing)
+        """Give back threads and device memory."""
+
+    def __enter__(self) -> Backend:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def bin_block(
+        self,
+        values: NDArray[np.float64],
+        cut_values: NDArray[np.float64],
+        cut_offsets: NDArray[np.int64],
+        out: NDArray[np.uint8],
+    ) -> None:
+        """Write the codes of a block of columns, see `gpuboost.binning.bin_block`."""
+
+    # ---- row state and statistics ------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def maximum(self, state: Device) -> float:
+        """Return the largest entry of ``state`` (n_rows, C), float64. Exact."""
+
+    @abstractmethod
+    def channel_sums(self, state: Device, repeat: Device, shift: int) -> NDArray[np.int64]:
+        """Return ``sum_i repeat_i * rint(state_ic * 2**shift)``, shape (C,), summed in int64. Exact."""
+
+    @abstractmethod
+    def quantise(self, state: Device, signs: Device, repeat: Device, shift: int) -> Stats:
+        """Return the fixed-point statistics of a float64 ``state`` (n_rows, C) with int8 ``signs`` (n_rows, C). Exact."""
+
+    def statistics(self, state: Device, signs: Device, repeat: Device, n_rows: int, maximum: float) -> Stats:
+        """Quantise ``state`` with the shift of the shift rule (see `gpuboost.fixedpoint`).
+
+        ``n_rows`` is the sum of ``repeat``, ``maximum`` that of the state.
+        """
+        first = fixedpoint.first_shift(maximum)
+        largest = int(self.channel_sums(state, repeat, first).max())
+        return self.quantise(state, signs, repeat, fixedpoint.final_shift(first, largest, n_rows))
+
+    @abstractmethod
+    def flip(self, stats: Stats, group: Device, signs: NDArray[np.int8]) -> Stats:
+        """Return statistics with ``q[i, c]`` multiplied by ``signs[group[i], c]``; signs (n_groups, C) of -1 and +1."""
+
+    @abstractmethod
+    def group_sums(self, stats: Stats, group: Device, n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sums of q and of abs(q) over the rows of each group, both of shape (n_groups, C). Exact."""
+
+    @abstractmethod
+    def reweight(self, state: Device, signs: Device, group: Device, table: NDArray[np.float64]) -> float:
+        """Multiply ``state[i, c]`` in place by ``table[group[i], c, s]``, where s is 1 for a sign of +1, 0 for -1.
+
+        A positive entry does not fall below `gpuboost.fixedpoint.STATE_FLOOR`; a zero stays zero. One rounding an entry.
+        Returns the new maximum.
+        """
+
+    # ---- growing trees -----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def start_growth(self, data: Device, stats: Stats, max_leaves: int) -> Frontier:
+        """Return a frontier in which every tree of the batch is a root that holds all rows.
+
+        The arrays may be reused: a frontier is valid until the next call.
+        """
+
+    @abstractmethod
+    def histogram(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        """Make the histograms of ``nodes`` (either the root, or the two children of the current node) in every tree.
+
+        ``H[bin, c]`` is the sum of q[i, c] over the node's rows with that bin. Exact.
+        """
+
+    @abstractmethod
+    def sweep(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        """Find the best classifier of each of ``nodes`` from its histogram, and queue the node.
+
+        The score of a cut is ``sum_c abs(P_c - 2 L_c)`` (eq. 11 with the votes of eq. 13 of Kegl 2014), that of the constant
+        classifier ``sum_c abs(P_c)``. The highest score wins; ties go to the constant classifier, then to the lowest feature,
+        then the lowest cut, then missing-left. The node's key is its score minus its baseline.
+        """
+
+    def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        """`histogram`, then `sweep`."""
+        self.histogram(frontier, nodes)
+        self.sweep(frontier, nodes)
+
+    @abstractmethod
+    def select(self, frontier: Frontier) -> bool:
+        """Pop the node with the largest positive key in every tree (ties to the lowest node) into ``current``.
+
+        Returns False if no tree has one. (A backend that cannot know without waiting for its device may return True.)
+        """
+
+    @abstractmethod
+    def partition(self, frontier: Frontier) -> None:
+        """Divide the rows of the current nodes between their children and fill in the children's totals
+        and baselines.
+
+        The order of rows within a child is free. A current node whose best classifier is constant is left whole.
+        """
+
+    @abstractmethod
+    def node_of_rows(self, frontier: Frontier) -> Device:
+        """Return the leaf that each row has arrived in, as node numbers, shape (T, n_rows)."""
+
+    @abstractmethod
+    def set_bit(self, cell: Device, bit: int, frontier: Frontier) -> None:
+        """Set bit ``bit`` of ``cell[i]`` (n_rows,) where row i went left at the root of the first tree, clear it elsewhere."""
+
+    # ---- using trees -------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def apply(self, tree: Tree, data: Device) -> Device:
+        """Return the leaf number of every row of ``data``, shape (n_rows,)."""
+
+    def predict(self, ensemble: Ensemble, data: Device, scores: Device, first: int, stop: int) -> None:
+        """Add the values of the trees ``first .. stop - 1`` to ``scores`` in place, tree by tree in float64."""
+        for t in range(first, stop):
+            tree = ensemble.tree(t)
+            self.add_scores(scores, self.apply(tree, data), tree.values)
+
+    @abstractmethod
+    def add_scores(self, scores: Device, group: Device, values: NDArray[np.float64]) -> None:
+        """Add ``values[group[i], k]`` to ``scores[i, k]`` in place; float64, one rounding an entry."""
+
+    @abstractmethod
+    def error(self, scores: Device, target: Device, units: Device) -> int:
+        """Return the weight of wrong predictions, in units. Exact.
+
+        With a 1-D ``target`` of class indices a row is wrong if the first largest of its scores is not at its class; with a
+        2-D ``target`` of signs every (row, class) counts, and a score of 0 predicts -1. ``units`` is int64 (n_rows,).
+        """

@@ -1,0 +1,312 @@
+"""The CPU backend: numba loops on a team of threads. What people without a GPU use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends import cpu_kernels as kernels
+from gpuboost.backends.base import LEFT, SLOT, START, STOP, Backend, Frontier, Stats, new_nodes
+from gpuboost.backends.threads import Team, usable_threads
+from gpuboost.binning import BinnedMatrix
+from gpuboost.ensemble import Ensemble
+from gpuboost.tree import Tree
+
+SKIP_SHARE = 0.4
+"""A feature's most frequent bin is skipped if it holds at least this share of the rows."""
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CpuMatrix:
+    """A binned matrix with what the histogram loop wants to know of each feature.
+
+    Attributes
+    ----------
+    codes : ndarray of uint8, shape (n_features, n_rows)
+    bin_offsets : ndarray of int64, shape (n_features + 1,)
+    has_missing : ndarray of bool, shape (n_features,)
+    usable : ndarray of int64
+        The features that can be cut.
+    skipped : ndarray of int16, shape (n_features,)
+        The bin that the histogram leaves out and recovers from the node's total; -1 for none.
+    """
+
+    codes: NDArray[np.uint8]
+    bin_offsets: IntArray
+    has_missing: NDArray[np.bool_]
+    usable: IntArray
+    skipped: NDArray[np.int16]
+
+
+class CpuBackend(Backend):
+    """Every primitive as a compiled loop over rows or features.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads, see `gpuboost.backends.threads.usable_threads`. The results do not depend on it.
+    """
+
+    device = "cpu"
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.team = Team(usable_threads(n_jobs))
+        self.scratch: dict[Any, Any] = {}
+
+    def close(self) -> None:
+        self.team.close()
+        self.scratch.clear()
+
+    # ---- moving data -------------------------------------------------------------------------------------------------------
+
+    def load(self, matrix: BinnedMatrix) -> CpuMatrix:
+        skipped = np.full(matrix.n_features, -1, np.int16)
+        for f, n_bins in enumerate(matrix.n_bins):
+            counts = np.bincount(matrix.codes[f], minlength=n_bins)
+            if counts.max() >= max(SKIP_SHARE * matrix.n_rows, 1):
+                skipped[f] = counts.argmax()
+        offsets = matrix.bin_offsets
+        return CpuMatrix(matrix.codes, offsets, matrix.has_missing, np.flatnonzero(matrix.usable), skipped)
+
+    def put(self, array: NDArray[Any]) -> NDArray[Any]:
+        return np.array(array, order="C")
+
+    def get(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array
+
+    def bin_block(
+        self,
+        values: NDArray[np.float64],
+        cut_values: NDArray[np.float64],
+        cut_offsets: IntArray,
+        out: NDArray[np.uint8],
+    ) -> None:
+        self.team.map(kernels.bin_columns, len(values), 8 * values.size, values, cut_values, cut_offsets, out)
+
+    def _scratch(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """Return an array that is kept between rounds. Its contents are left over."""
+        array = self.scratch.get(name)
+        if array is None or array.shape != shape:
+            self.scratch[name] = array = np.zeros(shape, dtype)
+        return array
+
+    # ---- row state and statistics ------------------------------------------------------------------------------------------
+
+    def maximum(self, state: NDArray[np.float64]) -> float:
+        return float(max(self.team.map(kernels.maximum, len(state), state.size, state)))
+
+    def channel_sums(self, state: NDArray[np.float64], repeat: NDArray[np.int32], shift: int) -> IntArray:
+        scale = float(np.ldexp(1.0, shift))
+        parts = self.team.map(kernels.channel_sums, len(state), state.size, state, repeat, scale)
+        return np.sum(parts, axis=0)
+
+    def quantise(self, state: NDArray[np.float64], signs: NDArray[np.int8], repeat: NDArray[np.int32], shift: int) -> Stats:
+        n_rows, n_channels = state.shape
+        q = self._scratch("q", (n_rows, padded(n_channels)), np.int32)
+        scale = float(np.ldexp(1.0, shift))
+        parts = self.team.map(kernels.quantise, n_rows, state.size, state, signs, repeat, scale, q)
+        signed, mass = np.sum(parts, axis=0)
+        return Stats(q[None], shift, signed, mass)
+
+    def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
+        q = stats.q[0]
+        out = self._scratch("flipped", q.shape, np.int32)
+        parts = self.team.map(kernels.flip, len(q), q.size, q, group, signs, out)
+        return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.mass)
+
+    def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
+        q = stats.q[0]
+        parts = self.team.map(kernels.group_sums, len(q), q.size, q, group, n_groups, stats.n_channels)
+        signed, mass = np.sum(parts, axis=0)
+        return signed, mass
+
+    def reweight(
+        self,
+        state: NDArray[np.float64],
+        signs: NDArray[np.int8],
+        group: NDArray[Any],
+        table: NDArray[np.float64],
+    ) -> float:
+        return float(max(self.team.map(kernels.reweight, len(state), 2 * state.size, state, signs, group, table)))
+
+    # ---- growing trees -----------------------------------------------------------------------------------------------------
+
+    def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int) -> Frontier:
+        n_trees, n_rows, width = stats.q.shape
+        nodes = new_nodes(n_trees, n_rows, max_leaves)
+        totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
+        totals[0, 0] = stats.signed
+        rows = self._scratch("rows", (n_trees, n_rows), np.int32)
+        rows[:] = self._arange(n_rows)
+        frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
+        shape = (n_trees, max_leaves - 1, int(data.bin_offsets[-1]), width)
+        frontier.work["histograms"] = self._scratch("histograms", shape, np.int32)
+        return frontier
+
+    def _arange(self, n: int) -> NDArray[np.int32]:
+        array = self.scratch.get("arange")
+        if array is None or len(array) != n:
+            self.scratch["arange"] = array = np.arange(n, dtype=np.int32)
+        return array
+
+    def _siblings(self, frontier: Frontier, nodes: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield (tree, smaller child, larger child) of the trees that were cut, or (tree, root, -1).
+
+        The larger child inherits its parent's histogram slot.
+        """
+        for t, current in enumerate(frontier.current.tolist()):
+            table = frontier.nodes[t]
+            if len(nodes) == 1:
+                yield t, 0, -1
+            elif current >= 0 and table[current, LEFT]:
+                left, right = nodes
+                middle = (table[left, START] + table[right, STOP]) // 2
+                small, large = (left, right) if table[left, STOP] <= middle else (right, left)
+                table[small, SLOT], table[large, SLOT] = frontier.step, table[current, SLOT]
+                yield t, small, large
+
+    def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        data, q = frontier.data, frontier.stats.q
+        size = max(table[nodes[0], STOP] - table[nodes[0], START] for table in frontier.nodes)
+        bins = len(nodes) * int(data.bin_offsets[-1])
+        if self.team.n_threads > 1 and (size * len(data.usable) + bins) * q.shape[2] >= self.team.WORTH_SHARING:
+            super().expand(frontier, nodes)
+            return
+        for t, small, large in self._siblings(frontier, nodes):
+            kernels.expand_children(
+                data.codes,
+                data.usable,
+                data.bin_offsets,
+                data.has_missing,
+                data.skipped,
+                frontier.rows[t],
+                q[t],
+                frontier.nodes[t],
+                frontier.totals[t],
+                frontier.edges[t],
+                frontier.work["histograms"][t],
+                small,
+                large,
+            )
+
+    def histogram(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        data, histograms = frontier.data, frontier.work["histograms"]
+        for t, small, large in self._siblings(frontier, nodes):
+            q, table = frontier.stats.q[t], frontier.nodes[t]
+            rows = frontier.rows[t, table[small, START] : table[small, STOP]]
+            child = histograms[t, table[small, SLOT]]
+            parent = histograms[t, table[large, SLOT]] if large >= 0 else child[:0]
+            self.team.map(
+                kernels.child_histograms,
+                len(data.usable),
+                len(rows) * len(data.usable) * q.shape[1] + child.size,
+                data.codes,
+                data.usable,
+                data.bin_offsets,
+                data.skipped,
+                rows,
+                q,
+                frontier.totals[t, small],
+                child,
+                parent,
+            )
+
+    def sweep(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        data = frontier.data
+        for t, node in ((t, m) for t, *pair in self._siblings(frontier, nodes) for m in pair if m >= 0):
+            histogram = frontier.work["histograms"][t, frontier.nodes[t, node, SLOT]]
+            total = frontier.totals[t, node]
+            found = self.team.map(
+                kernels.sweep,
+                len(data.usable),
+                histogram.size,
+                data.usable,
+                data.bin_offsets,
+                data.has_missing,
+                histogram,
+                total,
+            )
+            best = max(found, key=lambda piece: piece[0])  # the first of equals: the lowest feature
+            kernels.settle(*best, data.bin_offsets, histogram, frontier.nodes[t, node], total, frontier.edges[t, node])
+
+    def select(self, frontier: Frontier) -> bool:
+        found = kernels.select(frontier.step, frontier.nodes, frontier.current)
+        frontier.step += 1
+        return bool(found)
+
+    def partition(self, frontier: Frontier) -> None:
+        f = frontier
+        buffer = self._scratch("buffer", (f.rows.shape[1],), np.int32)
+        for t, node in enumerate(f.current.tolist()):
+            if node >= 0 and f.nodes[t, node, LEFT]:
+                kernels.partition(f.data.codes, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], node)
+
+    def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:
+        out = self._scratch("node_of_rows", frontier.rows.shape, np.int32)
+        for t in range(len(out)):
+            kernels.node_of_rows(frontier.rows[t], frontier.nodes[t], out[t])
+        return out
+
+    def set_bit(self, cell: NDArray[np.int32], bit: int, frontier: Frontier) -> None:
+        cell &= ~np.int32(1 << bit)
+        root = frontier.nodes[0, 0]
+        if root[LEFT]:
+            start, stop = frontier.nodes[0, root[LEFT], START], frontier.nodes[0, root[LEFT], STOP]
+            cell[frontier.rows[0, start:stop]] |= np.int32(1 << bit)
+
+    # ---- using trees -------------------------------------------------------------------------------------------------------
+
+    def apply(self, tree: Tree, data: CpuMatrix) -> NDArray[np.int32]:
+        n_rows = data.codes.shape[1]
+        out = np.empty(n_rows, np.int32)
+        self.team.map(
+            kernels.apply,
+            n_rows,
+            16 * n_rows,
+            data.codes,
+            tree.first,
+            tree.feature,
+            tree.cut,
+            tree.missing_left,
+            tree.left,
+            tree.right,
+            out,
+        )
+        return out
+
+    def predict(self, ensemble: Ensemble, data: CpuMatrix, scores: NDArray[np.float64], first: int, stop: int) -> None:
+        self.team.map(
+            kernels.predict,
+            len(scores),
+            len(scores) * (stop - first) * (8 + scores.shape[1]),
+            data.codes,
+            ensemble.node_offset,
+            ensemble.leaf_offset,
+            ensemble.feature,
+            ensemble.cut,
+            ensemble.missing_left,
+            ensemble.left,
+            ensemble.right,
+            ensemble.values,
+            first,
+            stop,
+            scores,
+        )
+
+    def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
+        self.team.map(kernels.add_scores, len(scores), scores.size, scores, group, values)
+
+    def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
+        loop = kernels.class_errors if target.ndim == 1 else kernels.sign_errors
+        return int(sum(self.team.map(loop, len(scores), scores.size, scores, target, units)))
+
+
+def padded(n_channels: int) -> int:
+    """Return the width of a row of statistics: a multiple of four channels from three on."""
+    return n_channels if n_channels <= 2 else -(-n_channels // 4) * 4

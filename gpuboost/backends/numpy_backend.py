@@ -1,0 +1,199 @@
+"""The reference backend: the shortest correct code in NumPy. It is the oracle of the others and is not optimised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost import binning
+from gpuboost.backends.base import (
+    BASELINE,
+    CLOSED,
+    CUT,
+    FEATURE,
+    GAIN,
+    KEY,
+    LEFT,
+    MISSING_LEFT,
+    START,
+    STOP,
+    Backend,
+    Frontier,
+    Stats,
+    new_nodes,
+)
+from gpuboost.binning import MISSING_CODE, BinnedMatrix
+from gpuboost.fixedpoint import STATE_FLOOR
+from gpuboost.tree import Tree
+
+IntArray = NDArray[np.int64]
+
+
+class NumpyBackend(Backend):
+    """Every primitive in NumPy on the host."""
+
+    device = "numpy"
+
+    def load(self, matrix: BinnedMatrix) -> BinnedMatrix:
+        return matrix
+
+    def put(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array.copy()
+
+    def get(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array
+
+    def bin_block(
+        self,
+        values: NDArray[np.float64],
+        cut_values: NDArray[np.float64],
+        cut_offsets: NDArray[np.int64],
+        out: NDArray[np.uint8],
+    ) -> None:
+        binning.bin_block(values, cut_values, cut_offsets, out)
+
+    # ---- row state and statistics ------------------------------------------------------------------------------------------
+
+    def maximum(self, state: NDArray[np.float64]) -> float:
+        return float(state.max())
+
+    def channel_sums(self, state: NDArray[np.float64], repeat: NDArray[np.int32], shift: int) -> IntArray:
+        units: IntArray = np.rint(np.ldexp(state, shift)).astype(np.int64)
+        return (units * repeat[:, None]).sum(axis=0)
+
+    def quantise(self, state: NDArray[np.float64], signs: NDArray[np.int8], repeat: NDArray[np.int32], shift: int) -> Stats:
+        units = np.rint(np.ldexp(state, shift)).astype(np.int64) * repeat[:, None]
+        q = units * signs
+        return Stats(q[None].astype(np.int32), shift, q.sum(axis=0), units.sum(axis=0))
+
+    def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
+        q = stats.q * signs[group]
+        return Stats(q, stats.shift, q.sum(axis=(0, 1), dtype=np.int64), stats.mass)
+
+    def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
+        q = stats.q[0].astype(np.int64)
+        signed, mass = np.zeros((2, n_groups, q.shape[1]), np.int64)
+        np.add.at(signed, group, q)
+        np.add.at(mass, group, abs(q))
+        return signed, mass
+
+    def reweight(
+        self,
+        state: NDArray[np.float64],
+        signs: NDArray[np.int8],
+        group: NDArray[Any],
+        table: NDArray[np.float64],
+    ) -> float:
+        factor = np.where(signs > 0, table[group, :, 1], table[group, :, 0])
+        state[:] = np.where(state > 0, np.maximum(state * factor, STATE_FLOOR), 0.0)
+        return self.maximum(state)
+
+    # ---- growing trees -----------------------------------------------------------------------------------------------------
+
+    def start_growth(self, data: BinnedMatrix, stats: Stats, max_leaves: int) -> Frontier:
+        n_trees, n_rows = stats.q.shape[:2]
+        nodes = new_nodes(n_trees, n_rows, max_leaves)
+        totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
+        totals[:, 0] = stats.q.sum(axis=1, dtype=np.int64)
+        rows = np.tile(np.arange(n_rows, dtype=np.int32), (n_trees, 1))
+        return Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
+
+    def _rows(self, frontier: Frontier, t: int, node: int) -> NDArray[np.int32]:
+        start, stop = frontier.nodes[t, node, [START, STOP]]
+        rows: NDArray[np.int32] = frontier.rows[t, start:stop]
+        return rows
+
+    def _alive(self, frontier: Frontier, nodes: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the (tree, node) pairs of ``nodes`` that exist: roots, or children of the current node."""
+        trees = range(len(frontier.current))
+        cut = [frontier.current[t] >= 0 and frontier.nodes[t, frontier.current[t], LEFT] > 0 for t in trees]
+        return [(t, node) for t in trees for node in nodes if node == 0 or cut[t]]
+
+    def histogram(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        data, q = frontier.data, frontier.stats.q
+        for t, node in self._alive(frontier, nodes):
+            rows = self._rows(frontier, t, node)
+            bins = data.codes[:, rows] + data.bin_offsets[:-1, None]
+            histogram = np.zeros((data.bin_offsets[-1], q.shape[2]), np.int64)
+            np.add.at(histogram, bins, q[t, rows])
+            frontier.work[t, node] = histogram
+
+    def sweep(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        data = frontier.data
+        for t, node in self._alive(frontier, nodes):
+            histogram, total = frontier.work.pop((t, node)), frontier.totals[t, node]
+            best_score, best_edges, best = abs(total).sum(), total, (-1, 0, 0)
+            for f in np.flatnonzero(data.usable):
+                h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
+                for cut in range(1, len(h)):
+                    for missing_left in (1, 0):
+                        left = h[1 : cut + 1].sum(axis=0) + missing_left * h[MISSING_CODE]
+                        edges = total - 2 * left
+                        score = abs(edges).sum()
+                        if score > best_score:
+                            best_score, best_edges, best = score, edges, (f, cut, missing_left)
+            frontier.edges[t, node] = best_edges
+            row = frontier.nodes[t, node]
+            row[[FEATURE, CUT, MISSING_LEFT]] = best
+            row[KEY] = best_score - row[BASELINE]
+
+    def select(self, frontier: Frontier) -> bool:
+        for t, nodes in enumerate(frontier.nodes):
+            best = int(nodes[:, KEY].argmax())
+            frontier.current[t] = best if nodes[best, KEY] > 0 else -1
+            if nodes[best, KEY] > 0:
+                nodes[best, [GAIN, KEY]] = nodes[best, KEY], CLOSED
+                if nodes[best, FEATURE] >= 0:
+                    nodes[best, LEFT] = 2 * frontier.step + 1
+        frontier.step += 1
+        return bool((frontier.current >= 0).any())
+
+    def partition(self, frontier: Frontier) -> None:
+        for t, left in self._alive(frontier, [2 * frontier.step - 1]):
+            node = frontier.current[t]
+            start, stop, f, cut, missing_left = frontier.nodes[t, node, :LEFT]
+            rows = self._rows(frontier, t, node)
+            code = frontier.data.codes[f, rows]
+            goes_left = (code <= cut) & ((code != MISSING_CODE) | (missing_left > 0))
+            rows[:] = np.concatenate([rows[goes_left], rows[~goes_left]])
+            middle = start + goes_left.sum()
+            total, edges = frontier.totals[t, node], frontier.edges[t, node]
+            votes = np.where(edges > 0, 1, -1)  # eq. 13
+            for child, side, bounds in ((left, -1, (start, middle)), (left + 1, 1, (middle, stop))):
+                frontier.totals[t, child] = (total + side * edges) // 2
+                frontier.nodes[t, child, [START, STOP]] = bounds
+                frontier.nodes[t, child, BASELINE] = (side * votes * frontier.totals[t, child]).sum()
+
+    def node_of_rows(self, frontier: Frontier) -> NDArray[np.int64]:
+        node_of_row = np.zeros(frontier.rows.shape, np.int64)
+        for t, node in np.argwhere(frontier.nodes[:, :, LEFT] == 0):
+            node_of_row[t, self._rows(frontier, t, node)] = node
+        return node_of_row
+
+    def set_bit(self, cell: NDArray[np.int32], bit: int, frontier: Frontier) -> None:
+        cell &= ~(1 << bit)
+        left = frontier.nodes[0, 0, LEFT]
+        if left:
+            cell[self._rows(frontier, 0, left)] |= 1 << bit
+
+    # ---- using trees -------------------------------------------------------------------------------------------------------
+
+    def apply(self, tree: Tree, data: BinnedMatrix) -> NDArray[np.int64]:
+        node = np.full(data.n_rows, tree.first, np.int64)
+        while (inside := np.flatnonzero(node >= 0)).size:
+            n = node[inside]
+            code = data.codes[tree.feature[n], inside]
+            goes_left = (code <= tree.cut[n]) & ((code != MISSING_CODE) | tree.missing_left[n])
+            node[inside] = np.where(goes_left, tree.left[n], tree.right[n])
+        return ~node
+
+    def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
+        scores += values[group]
+
+    def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: NDArray[np.int64]) -> int:
+        if target.ndim == 1:
+            return int(units[scores.argmax(axis=1) != target].sum())
+        return int((((scores > 0) != (target > 0)).sum(axis=1) * units).sum())

@@ -1,0 +1,1 @@
+"""Boosting algorithms: the loop of each paper, one file each."""

@@ -1,0 +1,95 @@
+"""AdaBoost.MH with vector-valued weak learners (figure 1 of Kegl 2014), discrete and real-valued."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Stats
+from gpuboost.boosters.base import Problem, Round
+from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
+from gpuboost.exactmath import log
+from gpuboost.learners.base import Learner, WeakTree
+from gpuboost.tree import Tree
+
+InitialWeights = Literal["single-label", "uniform"]
+
+
+@dataclass(frozen=True)
+class AdaBoostMH:
+    """The loop of figure 1.
+
+    Attributes
+    ----------
+    learner : Learner
+        Finds a classifier ``h(x)`` in {-1, +1}^K with a large edge.
+    initial_weights : {"single-label", "uniform"}
+        "single-label" gives a row's label as much weight as all other classes together (eq. 3); "uniform" the same weight to
+        every (row, class), the natural choice for multi-label and multi-task problems.
+    variant : {"discrete", "real"}
+        "discrete" multiplies the votes by one coefficient (eq. 12); "real" gives every leaf and class its own, the minimiser of
+        the loss on the leaf (section 2.3 leaves the criterion open; the tree is grown by the discrete edge).
+    learning_rate : float
+        Multiplies the coefficients; 1 is the paper's algorithm.
+    """
+
+    learner: Learner
+    initial_weights: InitialWeights
+    variant: Literal["discrete", "real"] = "discrete"
+    learning_rate: float = 1.0
+
+    def row_state(self, problem: Problem) -> ExponentialWeights:
+        initial = initial_weights(problem.signs, self.initial_weights) * problem.factor[:, None]
+        return ExponentialWeights(problem.backend, initial, problem.signs, problem.repeat)
+
+    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
+        backend, data = problem.backend, problem.data
+        weights = self.row_state(problem)
+        for tree in trees:
+            weights.update(backend.apply(tree, data), tree.values)
+        stats = weights.statistics()
+        while True:
+            weak = self.learner(backend, data, stats)
+            if weak.edge == 0:
+                return
+            edge, total = weak.edge, stats.total
+            values = self.coefficients(weak, stats, problem)
+            by_group = values[weak.leaf]
+            weights.update(weak.group, by_group)
+            stats = weights.statistics()
+            tree = replace(weak.tree, values=values)
+            yield Round(tree, edge / total, weights.loss(stats), weak.group, by_group)
+            if edge == total:  # a perfect learner: there is nothing left to learn from
+                return
+
+    def coefficients(self, weak: WeakTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
+        """Return the leaf values of the round, shape (n_leaves, n_classes)."""
+        if self.variant == "real":
+            signed, mass = problem.backend.group_sums(stats, weak.group, len(weak.leaf))
+            by_leaf = np.zeros((2, *weak.tree.values.shape), np.int64)
+            np.add.at(by_leaf, (slice(None), weak.leaf), np.stack([signed, mass]))
+            right, wrong = (by_leaf[1] + by_leaf[0]) // 2, (by_leaf[1] - by_leaf[0]) // 2
+            # Pure leaves stay finite: both sides get the weight of an average (row, class).
+            epsilon = max(1, stats.total // (n_rows(problem) * stats.n_channels))
+            values = 0.5 * log((right + epsilon) / (wrong + epsilon))
+        else:
+            edge = min(weak.edge, stats.total - 1)  # keeps the coefficient of a perfect learner finite
+            values = 0.5 * log((stats.total + edge) / (stats.total - edge)) * weak.tree.values  # eq. 12
+        return np.clip(self.learning_rate * values, -MAX_STEP, MAX_STEP)
+
+
+def n_rows(problem: Problem) -> int:
+    """Return the number of rows, counted with their repeats."""
+    return int(problem.repeat.sum(dtype=np.int64))
+
+
+def initial_weights(signs: NDArray[np.int8], scheme: InitialWeights) -> NDArray[np.float64]:
+    """Return the initial weights, shape (n_rows, n_classes), up to a common factor of 1/n (eq. 3) or 1/(nK)."""
+    if scheme == "uniform":
+        return np.ones(signs.shape)
+    n_others = max(signs.shape[1] - 1, 1)
+    return np.where(signs > 0, 0.5, 0.5 / n_others)

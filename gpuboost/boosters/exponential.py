@@ -1,0 +1,72 @@
+"""The row state of the exponential loss: ``w[i, l] = w0[i, l] exp(-f_l(x_i) y_il)``, kept multiplicatively."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost import fixedpoint
+from gpuboost.backends.base import Backend, Device, Stats
+from gpuboost.exactmath import exp
+
+MAX_STEP = 64.0
+"""One round moves no score by more than this. Coefficients come near it only with a learning rate above 4."""
+
+
+class ExponentialWeights:
+    """Weights over rows and classes that are multiplied by ``exp(-h_l(x_i) y_il)`` every round.
+
+    A weak learner takes few values, so the host computes the factors (with `gpuboost.exactmath`) and the device looks them up.
+    Powers of two keep the largest weight near 1: they are exact and travel in the same factors, so nothing is ever divided by a
+    sum. A weight does not fall below 2**-900 of that, so that no row is lost for good.
+
+    Parameters
+    ----------
+    backend : Backend
+    initial : ndarray of float64, shape (n_rows, n_classes)
+        ``w0``, in any unit; not negative.
+    signs : ndarray of int8, shape (n_rows, n_classes)
+        ``y``.
+    repeat : ndarray of int32, shape (n_rows,)
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        initial: NDArray[np.float64],
+        signs: NDArray[np.int8],
+        repeat: NDArray[np.int32],
+    ) -> None:
+        self.backend = backend
+        self.state: Device = backend.put(initial)
+        self.signs: Device = backend.put(signs)
+        self.repeat: Device = backend.put(repeat)
+        self.n_rows = int(repeat.sum(dtype=np.int64))
+        self.maximum = backend.maximum(self.state)
+        self.scale = 0  # the true weights are the state times 2**scale
+        self.initial_total: float | None = None
+        self.loss()
+
+    def update(self, group: Device, values: NDArray[np.float64]) -> None:
+        """Multiply the weights by ``exp(-values[group[i], l] * y_il)`` (line 6 of figure 1 of Kegl 2014)."""
+        down = fixedpoint.exponent(self.maximum)
+        factors = np.ldexp(exp(np.stack([values, -values], axis=2)), -down)
+        self.maximum = self.backend.reweight(self.state, self.signs, group, factors)
+        self.scale += down
+
+    def statistics(self) -> Stats:
+        """Return the signed weights ``w_il y_il`` in fixed point."""
+        return self.backend.statistics(self.state, self.signs, self.repeat, self.n_rows, self.maximum)
+
+    def loss(self, stats: Stats | None = None) -> float:
+        """Return ``sum_il w_il exp(-f_l(x_i) y_il)`` (eq. 4 of Kegl 2014), as a share of its first value.
+
+        ``stats`` are this state's current statistics, if the caller has them already.
+        """
+        stats = stats or self.statistics()
+        total = math.ldexp(stats.total, self.scale - stats.shift)
+        if self.initial_total is None:
+            self.initial_total = total
+        return total / self.initial_total

@@ -1,0 +1,1 @@
+"""Weak learners: from row statistics to trees."""

@@ -1,0 +1,40 @@
+"""What a weak learner hands to a booster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Backend, Device, Stats
+from gpuboost.tree import Tree
+
+
+@dataclass(frozen=True)
+class WeakTree:
+    """A vector-valued classifier ``h(x)`` in {-1, +1}^K with its edge, before it gets a coefficient.
+
+    Attributes
+    ----------
+    tree : Tree
+        With the votes (-1 or +1) as leaf values.
+    edge : int
+        ``sum_il w_il h_l(x_i) y_il`` (eq. 11), in units of the statistics.
+    group : device array of int, shape (n_rows,)
+        Where each row has arrived; a row's votes are ``tree.values[leaf[group]]``.
+    leaf : ndarray of int64, shape (n_groups,)
+        The tree's leaf of each group (0 for groups that hold no rows).
+    """
+
+    tree: Tree
+    edge: int
+    group: Device
+    leaf: NDArray[np.int64]
+
+
+class Learner(Protocol):
+    """A weak learner: statistics in, classifier out."""
+
+    def __call__(self, backend: Backend, data: Device, stats: Stats) -> WeakTree: ...

@@ -1,0 +1,70 @@
+"""Multi-class Hamming trees and, as trees of two leaves, decision stumps (section 3 and appendix B of Kegl 2014)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Device, Stats
+from gpuboost.learners.base import WeakTree
+from gpuboost.learners.growth import grow
+from gpuboost.tree import Tree
+
+
+@dataclass(frozen=True)
+class HammingTree:
+    """The Hamming tree learner of figure 2: best-first, at most ``max_leaf_nodes - 1`` inner nodes.
+
+    An inner node keeps only its cut; a leaf votes ``-v`` (left) or ``+v`` (right) of the node above it (equation of section 3),
+    where v are the signs of the class-wise edges (eq. 13). A stump is the tree with two leaves.
+    """
+
+    max_leaf_nodes: int
+
+    def __call__(self, backend: Backend, data: Device, stats: Stats) -> WeakTree:
+        frontier = grow(backend, data, stats, self.max_leaf_nodes)
+        group = backend.node_of_rows(frontier)[0]
+        return harvest(backend.get(frontier.nodes[0]), backend.get(frontier.edges[0]), group, stats.total)
+
+
+def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], group: Device, total: int) -> WeakTree:
+    """Turn a grown node table into a `WeakTree` whose leaves vote.
+
+    Parameters
+    ----------
+    nodes, edges : ndarray of int64, shapes (M, 10) and (M, C)
+        One tree of a `Frontier`, on the host.
+    group : device array
+        The node of every row.
+    total : int
+        The total weight, in units.
+    """
+    left, gain = nodes[:, LEFT], nodes[:, GAIN]
+    votes = np.where(edges > 0, 1.0, -1.0)  # eq. 13: 0 votes against
+    inner = np.flatnonzero(left)
+    below = left[inner]
+    values = np.zeros_like(votes)
+    values[below], values[below + 1] = -votes[inner], votes[inner]
+    alone = (left == 0) & (gain > 0)  # a leaf that was popped for its constant classifier votes by itself
+    values[alone] = votes[alone]
+
+    is_leaf = np.zeros(len(nodes), bool)
+    is_leaf[0] = is_leaf[below] = is_leaf[below + 1] = True
+    is_leaf[inner] = False
+    leaves = np.flatnonzero(is_leaf)
+    leaf = np.zeros(len(nodes), np.int64)
+    leaf[leaves] = np.arange(len(leaves))
+    name = ~leaf  # a node's name in the finished tree
+    name[inner] = np.arange(len(inner))
+    tree = Tree(
+        feature=nodes[inner, FEATURE].astype(np.int32),
+        cut=nodes[inner, CUT].astype(np.uint8),
+        missing_left=nodes[inner, MISSING_LEFT].astype(np.bool_),
+        left=name[below].astype(np.int32),
+        right=name[below + 1].astype(np.int32),
+        values=values[leaves],
+        gain=gain[inner] / total,
+    )
+    return WeakTree(tree, int(gain.sum()), group, leaf)

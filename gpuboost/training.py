@@ -1,0 +1,227 @@
+"""The controller: it drives a booster's rounds and does everything that is not the algorithm.
+
+It keeps the history, watches the evaluation sets, decides when to stop, calls the callbacks, shows the progress, and turns an
+interrupt into a model of the rounds so far.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Device
+from gpuboost.boosters.base import Booster, Problem, Round
+from gpuboost.stopping import Stopping
+from gpuboost.tree import Tree
+
+History = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after every round.
+
+    Attributes
+    ----------
+    n_rounds : int
+        The number of trees in the model.
+    history : dict of list of float
+        One list per quantity with one entry per round, see `Training.history`.
+    """
+
+    n_rounds: int
+    history: History
+
+
+Callback = Callable[[Progress], Any]
+"""Called after every round; a true return value ends the training."""
+
+
+class WatchedSet:
+    """A set whose scores are followed from round to round.
+
+    Parameters
+    ----------
+    problem : Problem
+    units : ndarray of int64, shape (n_rows,)
+        Integer row weights for the error rate.
+    """
+
+    def __init__(self, problem: Problem, units: NDArray[np.int64]) -> None:
+        backend, signs = problem.backend, problem.signs
+        target = signs.argmax(axis=1).astype(np.int32) if problem.single_label else signs
+        self.problem = problem
+        self.target: Device = backend.put(target)
+        self.units: Device = backend.put(units)
+        self.total = int(units.sum()) * (1 if problem.single_label else signs.shape[1])
+        self.scores: Device = backend.put(np.zeros(signs.shape))
+
+    def add(self, group: Device, values: NDArray[np.float64]) -> None:
+        """Add a round's values to the scores."""
+        self.problem.backend.add_scores(self.scores, group, values)
+
+    def wrong(self) -> int:
+        """Return the weight of the wrong predictions, in units of ``1 / self.total``."""
+        return self.problem.backend.error(self.scores, self.target, self.units)
+
+
+@dataclass
+class Training:
+    """A finished training.
+
+    Attributes
+    ----------
+    trees : list of Tree
+        The trees of the model: all rounds, or those up to the best one under early stopping.
+    history : dict of list of float
+        "train_loss" (share of the empty model's loss), "train_error" (weighted; Hamming error for multi-label), "edge",
+        "seconds" (wall time since the start of the fit) and, for every evaluation set, "<name>_loss" and "<name>_error".
+        All rounds that were run, also those after the best one.
+    reason : str
+        Why the training ended.
+    """
+
+    trees: list[Tree]
+    history: History = field(default_factory=dict)
+    reason: str = ""
+
+
+def train(
+    booster: Booster,
+    problem: Problem,
+    units: NDArray[np.int64],
+    *,
+    n_rounds: int,
+    trees: Sequence[Tree] = (),
+    history: History | None = None,
+    evaluation: dict[str, tuple[Problem, NDArray[np.int64]]] | None = None,
+    stopping: Stopping | None = None,
+    callbacks: Sequence[Callback] = (),
+    verbose: int = 0,
+    started: float | None = None,
+) -> Training:
+    """Run ``booster`` on ``problem`` until the model has ``n_rounds`` trees.
+
+    Parameters
+    ----------
+    booster, problem
+        The algorithm and the training set.
+    units : ndarray of int64, shape (n_rows,)
+        Integer row weights for the training error.
+    n_rounds : int
+        The number of trees of the model, those of ``trees`` included.
+    trees, history
+        A model to continue: the result is that of one long training.
+    evaluation : dict of (Problem, units)
+        Evaluation sets by name. Early stopping looks at the first.
+    stopping : Stopping, optional
+        An early-stopping rule; needs an evaluation set.
+    callbacks, verbose
+        See `gpuboost.AdaBoostMHClassifier`.
+    started : float, optional
+        ``time.perf_counter()`` at the start of the fit.
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Only if there is no finished round to keep.
+    """
+    started = time.perf_counter() if started is None else started
+    before = len(trees)
+    result = Training(list(trees), {k: list(v[:before]) for k, v in (history or {}).items()}, "n_estimators reached")
+    seconds_before = result.history["seconds"][-1] if before and result.history.get("seconds") else 0.0
+    display = Display(n_rounds, before, verbose)
+    try:
+        watched = {"train": WatchedSet(problem, units)}
+        watched |= {name: WatchedSet(p, u) for name, (p, u) in (evaluation or {}).items()}
+        states = {name: booster.row_state(watched[name].problem) for name in watched if name != "train"}
+        for name, tree in ((name, tree) for name in watched for tree in trees):
+            take(watched[name], states.get(name), tree)
+        if n_rounds <= before:
+            return result
+        for step in booster.rounds(problem, trees):
+            row = {"train_loss": step.loss, "edge": step.edge}
+            row |= observe(step, watched, states)
+            row["seconds"] = seconds_before + time.perf_counter() - started
+            for key, value in row.items():
+                result.history.setdefault(key, []).append(value)
+            result.trees.append(step.tree)
+            display.show(len(result.trees), row)
+            progress = Progress(len(result.trees), result.history)
+            if stopping and stopping.should_stop(result.history[next(iter(states)) + "_error"]):
+                result.reason = "early stopping"
+            elif any([callback(progress) for callback in callbacks]):
+                result.reason = "a callback asked to stop"
+            elif len(result.trees) < n_rounds:
+                continue
+            break
+        else:
+            result.reason = "the weak learner has nothing left to learn"
+    except KeyboardInterrupt:
+        if len(result.trees) == before:
+            raise
+        result.history = {key: values[: len(result.trees)] for key, values in result.history.items()}
+        result.reason = "interrupted"
+    finally:
+        display.close()
+    if stopping and len(result.trees) > 0:
+        best = stopping.best(result.history[next(iter(states)) + "_error"])
+        result.trees = result.trees[:best]
+    return result
+
+
+def take(watched: WatchedSet, state: Any, tree: Tree) -> None:
+    """Let a watched set, and its row state if it has one, take in a tree."""
+    group = watched.problem.backend.apply(tree, watched.problem.data)
+    watched.add(group, tree.values)
+    if state is not None:
+        state.update(group, tree.values)
+
+
+def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, Any]) -> dict[str, float]:
+    """Let all watched sets take in a round, and return their errors and losses."""
+    row = {}
+    for name, one in watched.items():
+        if name == "train":
+            one.add(step.group, step.values)
+        else:
+            take(one, states[name], step.tree)
+            row[f"{name}_loss"] = states[name].loss()
+        row[f"{name}_error"] = one.wrong() / one.total
+    return row
+
+
+class Display:
+    """The progress: a bar for ``verbose=1``, a line every n rounds for ``verbose=n > 1``."""
+
+    def __init__(self, n_rounds: int, done: int, verbose: int) -> None:
+        self.verbose = int(verbose)
+        self.bar: Any = None
+        if self.verbose == 1:
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=n_rounds, initial=done, unit="round", dynamic_ncols=True)
+
+    def show(self, n_rounds: int, row: dict[str, float]) -> None:
+        if self.bar is None and (self.verbose < 2 or n_rounds % self.verbose):
+            return
+        errors = {k.removesuffix("_error"): f"{100 * v:.2f}%" for k, v in row.items() if k.endswith("_error")}
+        if self.bar is not None:
+            self.bar.set_postfix(errors, refresh=False)
+            self.bar.update()
+        else:
+            text = "  ".join(f"{name} error {value}" for name, value in errors.items())
+            print(f"round {n_rounds}  {text}  edge {row['edge']:.4f}  {row['seconds']:.1f} s", flush=True)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
