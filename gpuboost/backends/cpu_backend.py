@@ -108,7 +108,7 @@ class CpuBackend(Backend):
 
     def quantise(self, state: NDArray[np.float64], signs: NDArray[np.int8], repeat: NDArray[np.int32], shift: int) -> Stats:
         n_rows, n_channels = state.shape
-        q = self._scratch("q", (n_rows, padded(n_channels)), np.int32)
+        q = np.zeros((n_rows, padded(n_channels)), np.int32)  # never reused: other sets of the same size have statistics too
         scale = float(np.ldexp(1.0, shift))
         parts = self.team.map(kernels.quantise, n_rows, state.size, state, signs, repeat, scale, q)
         signed, mass = np.sum(parts, axis=0)
@@ -116,7 +116,7 @@ class CpuBackend(Backend):
 
     def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         q = stats.q[0]
-        out = self._scratch("flipped", q.shape, np.int32)
+        out = np.zeros_like(q)
         parts = self.team.map(kernels.flip, len(q), q.size, q, group, signs, out)
         return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.mass)
 
@@ -141,7 +141,7 @@ class CpuBackend(Backend):
         n_trees, n_rows, width = stats.q.shape
         nodes = new_nodes(n_trees, n_rows, max_leaves)
         totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
-        totals[0, 0] = stats.signed
+        totals[:, 0] = stats.signed if n_trees == 1 else stats.q[:, :, : stats.n_channels].sum(axis=1, dtype=np.int64)
         rows = self._scratch("rows", (n_trees, n_rows), np.int32)
         rows[:] = self._arange(n_rows)
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
@@ -248,7 +248,7 @@ class CpuBackend(Backend):
                 kernels.partition(f.data.codes, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], node)
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:
-        out = self._scratch("node_of_rows", frontier.rows.shape, np.int32)
+        out = np.empty(frontier.rows.shape, np.int32)
         for t in range(len(out)):
             kernels.node_of_rows(frontier.rows[t], frontier.nodes[t], out[t])
         return out
