@@ -190,7 +190,7 @@ class Backend(ABC):
 
     @abstractmethod
     def reweight(self, state: Device, signs: Device, group: Device, table: NDArray[np.float64]) -> float:
-        """Multiply ``state[i, c]`` in place by ``table[group[i], c, s]``, where s is 1 for a sign of +1, 0 for -1.
+        """Multiply ``state[i, c]`` in place by ``table[group[i], s, c]``, where s is 1 for a sign of +1, 0 for -1.
 
         A positive entry does not fall below `gpuboost.fixedpoint.STATE_FLOOR`; a zero stays zero. One rounding an entry.
         Returns the new maximum.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpuboost.backends import cpu_kernels as kernels
 from gpuboost.backends.base import LEFT, SLOT, START, STOP, Backend, Frontier, Stats, new_nodes
 from gpuboost.backends.threads import Team, usable_threads
+from gpuboost.backends.simd import LANES
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
@@ -87,7 +88,7 @@ class CpuBackend(Backend):
         cut_offsets: IntArray,
         out: NDArray[np.uint8],
     ) -> None:
-        self.team.map(kernels.bin_columns, len(values), 8 * values.size, values, cut_values, cut_offsets, out)
+        self.team.map(kernels.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
 
     def _scratch(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Return an array that is kept between rounds. Its contents are left over."""
@@ -99,30 +100,30 @@ class CpuBackend(Backend):
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
     def maximum(self, state: NDArray[np.float64]) -> float:
-        return float(max(self.team.map(kernels.maximum, len(state), state.size, state)))
+        return float(max(self.team.map(kernels.maximum, len(state), 2 * state.size, state)))
 
     def channel_sums(self, state: NDArray[np.float64], repeat: NDArray[np.int32], shift: int) -> IntArray:
         scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(kernels.channel_sums, len(state), state.size, state, repeat, scale)
+        parts = self.team.map(kernels.channel_sums, len(state), 4 * state.size, state, repeat, scale)
         return np.sum(parts, axis=0)
 
     def quantise(self, state: NDArray[np.float64], signs: NDArray[np.int8], repeat: NDArray[np.int32], shift: int) -> Stats:
         n_rows, n_channels = state.shape
         q = np.zeros((n_rows, padded(n_channels)), np.int32)  # never reused: other sets of the same size have statistics too
         scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(kernels.quantise, n_rows, state.size, state, signs, repeat, scale, q)
+        parts = self.team.map(kernels.quantise, n_rows, 4 * state.size, state, signs, repeat, scale, q)
         signed, mass = np.sum(parts, axis=0)
         return Stats(q[None], shift, signed, mass)
 
     def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         q = stats.q[0]
         out = np.zeros_like(q)
-        parts = self.team.map(kernels.flip, len(q), q.size, q, group, signs, out)
+        parts = self.team.map(kernels.flip, len(q), 4 * q.size, q, group, signs, out)
         return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.mass)
 
     def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
         q = stats.q[0]
-        parts = self.team.map(kernels.group_sums, len(q), q.size, q, group, n_groups, stats.n_channels)
+        parts = self.team.map(kernels.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_channels)
         signed, mass = np.sum(parts, axis=0)
         return signed, mass
 
@@ -133,7 +134,7 @@ class CpuBackend(Backend):
         group: NDArray[Any],
         table: NDArray[np.float64],
     ) -> float:
-        return float(max(self.team.map(kernels.reweight, len(state), 2 * state.size, state, signs, group, table)))
+        return float(max(self.team.map(kernels.reweight, len(state), 4 * state.size, state, signs, group, table)))
 
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
@@ -173,11 +174,12 @@ class CpuBackend(Backend):
 
     def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         data, q = frontier.data, frontier.stats.q
-        size = max(table[nodes[0], STOP] - table[nodes[0], START] for table in frontier.nodes)
-        bins = len(nodes) * int(data.bin_offsets[-1])
-        if self.team.n_threads > 1 and (size * len(data.usable) + bins) * q.shape[2] >= self.team.WORTH_SHARING:
-            super().expand(frontier, nodes)
-            return
+        if self.team.n_threads > 1:
+            n_rows = int((frontier.nodes[:, nodes[-1], STOP] - frontier.nodes[:, nodes[0], START]).max())
+            n_bins = len(nodes) * int(data.bin_offsets[-1])
+            if (n_rows * len(data.usable) + n_bins) * q.shape[2] >= self.team.WORTH_SHARING:
+                super().expand(frontier, nodes)
+                return
         for t, small, large in self._siblings(frontier, nodes):
             kernels.expand_children(
                 data.codes,
@@ -193,6 +195,7 @@ class CpuBackend(Backend):
                 frontier.work["histograms"][t],
                 small,
                 large,
+                unrolled(q.shape[2]),
             )
 
     def histogram(self, frontier: Frontier, nodes: Sequence[int]) -> None:
@@ -215,6 +218,7 @@ class CpuBackend(Backend):
                 frontier.totals[t, small],
                 child,
                 parent,
+                unrolled(q.shape[1]),
             )
 
     def sweep(self, frontier: Frontier, nodes: Sequence[int]) -> None:
@@ -268,7 +272,7 @@ class CpuBackend(Backend):
         self.team.map(
             kernels.apply,
             n_rows,
-            16 * n_rows,
+            64 * n_rows,
             data.codes,
             tree.first,
             tree.feature,
@@ -284,7 +288,7 @@ class CpuBackend(Backend):
         self.team.map(
             kernels.predict,
             len(scores),
-            len(scores) * (stop - first) * (8 + scores.shape[1]),
+            len(scores) * (stop - first) * (64 + scores.shape[1]),
             data.codes,
             ensemble.node_offset,
             ensemble.leaf_offset,
@@ -300,13 +304,19 @@ class CpuBackend(Backend):
         )
 
     def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
-        self.team.map(kernels.add_scores, len(scores), scores.size, scores, group, values)
+        self.team.map(kernels.add_scores, len(scores), 2 * scores.size, scores, group, values)
 
     def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
         loop = kernels.class_errors if target.ndim == 1 else kernels.sign_errors
-        return int(sum(self.team.map(loop, len(scores), scores.size, scores, target, units)))
+        return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
 
 
 def padded(n_channels: int) -> int:
-    """Return the width of a row of statistics: a multiple of four channels from three on."""
-    return n_channels if n_channels <= 2 else -(-n_channels // 4) * 4
+    """Return the width of a row of statistics: whole vectors from three channels on."""
+    return n_channels if n_channels <= 2 else -(-n_channels // LANES) * LANES
+
+
+def unrolled(width: int) -> tuple[int, ...]:
+    """Return a tuple whose length tells the compiler the number of vectors in a row; empty if it should not unroll."""
+    n_vectors = width // LANES
+    return (0,) * n_vectors if n_vectors <= kernels.UNROLLED else ()

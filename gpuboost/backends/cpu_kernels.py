@@ -25,12 +25,16 @@ from gpuboost.backends.base import (
     START,
     STOP,
 )
+from gpuboost.backends.simd import LANES, add_four
 from gpuboost.binning import MISSING_CODE
 from gpuboost.fixedpoint import STATE_FLOOR
 
 Array = Any
 
 compiled = njit(nogil=True, cache=True, error_model="numpy")
+
+UNROLLED = 4
+"""Up to this many vectors a row of statistics is added by code made for its width."""
 
 ROW_BLOCK_BYTES = 192 * 1024
 """Rows are taken in blocks whose statistics stay in the second-level cache while all features pass over them."""
@@ -59,11 +63,11 @@ def bin_columns(lo: int, hi: int, values: Array, cut_values: Array, cut_offsets:
 
 @compiled
 def maximum(lo: int, hi: int, state: Array) -> float:
-    largest = 0.0
+    largest = np.zeros(state.shape[1])
     for i in range(lo, hi):
         for c in range(state.shape[1]):
-            largest = max(largest, state[i, c])
-    return largest
+            largest[c] = state[i, c] if state[i, c] > largest[c] else largest[c]
+    return largest.max()
 
 
 @compiled
@@ -93,16 +97,19 @@ def quantise(lo: int, hi: int, state: Array, signs: Array, repeat: Array, scale:
 
 @compiled
 def reweight(lo: int, hi: int, state: Array, signs: Array, group: Array, table: Array) -> float:
-    largest = 0.0
+    n_channels = state.shape[1]
+    largest = np.zeros(n_channels)
     for i in range(lo, hi):
         g = group[i]
-        for c in range(state.shape[1]):
+        for c in range(n_channels):
             w = state[i, c]
-            factor = table[g, c, 1] if signs[i, c] > 0 else table[g, c, 0]
-            product = max(w * factor, STATE_FLOOR) if w > 0.0 else 0.0
+            factor = table[g, 1, c] if signs[i, c] > 0 else table[g, 0, c]
+            product = w * factor
+            product = product if product > STATE_FLOOR else STATE_FLOOR
+            product = product if w > 0.0 else 0.0
             state[i, c] = product
-            largest = max(largest, product)
-    return largest
+            largest[c] = product if product > largest[c] else largest[c]
+    return largest.max()
 
 
 @compiled
@@ -132,6 +139,25 @@ def group_sums(lo: int, hi: int, q: Array, group: Array, n_groups: int, n_channe
 
 
 @compiled
+def add_row(out: Array, i: int, q: Array, j: int, n_channels: int, lanes: tuple[int, ...]) -> None:
+    """Add row j of ``q`` to row i of ``out``, both flat with ``n_channels`` entries a row.
+
+    The length of ``lanes`` is known to the compiler, which unrolls the additions of up to `UNROLLED` vectors a row.
+    """
+    width = np.uint64(n_channels)
+    target, source = np.uint64(i) * width, np.uint64(j) * width
+    if len(lanes) > 0:
+        for g in range(len(lanes)):
+            add_four(out, target + np.uint64(LANES * g), q, source + np.uint64(LANES * g))
+    elif n_channels >= LANES:
+        for g in range(0, n_channels, LANES):
+            add_four(out, target + np.uint64(g), q, source + np.uint64(g))
+    else:
+        for c in range(n_channels):
+            out[target + np.uint64(c)] += q[source + np.uint64(c)]
+
+
+@compiled
 def histogram(
     lo: int,
     hi: int,
@@ -142,6 +168,7 @@ def histogram(
     rows: Array,
     q: Array,
     out: Array,
+    lanes: tuple[int, ...],
 ) -> None:
     """Add up ``q`` by bin over ``rows`` for the usable features lo..hi-1; ``out`` (n_bins_total, C) is overwritten.
 
@@ -149,6 +176,7 @@ def histogram(
     the skipped bin stays empty here, see `fill_skipped`.
     """
     n_channels = q.shape[1]
+    flat_q, flat_out = q.reshape(-1), out.reshape(-1)
     block = max(256, ROW_BLOCK_BYTES // (4 * n_channels))
     listed = np.empty(min(block, max(len(rows), 1)), np.uint32)
     for u in range(lo, hi):
@@ -158,26 +186,21 @@ def histogram(
         stop = min(len(rows), start + block)
         for u in range(lo, hi):
             f = usable[u]
-            column = codes[f]
-            first = np.uint64(bin_offsets[f])
+            column, first = codes[f], bin_offsets[f]
             if skipped[f] < 0:
                 for i in range(start, stop):
-                    row = np.uint64(rows[i])
-                    target = first + np.uint64(column[row])
-                    for c in range(n_channels):
-                        out[target, c] += q[row, c]
+                    row = np.uint32(rows[i])
+                    add_row(flat_out, first + column[row], flat_q, row, n_channels, lanes)
             else:
                 skip = np.uint8(skipped[f])
                 n_listed = 0
                 for i in range(start, stop):
-                    row = np.uint64(rows[i])
-                    listed[n_listed] = np.uint32(row)
+                    row = np.uint32(rows[i])
+                    listed[n_listed] = row
                     n_listed += column[row] != skip
                 for i in range(n_listed):
-                    row = np.uint64(listed[i])
-                    target = first + np.uint64(column[row])
-                    for c in range(n_channels):
-                        out[target, c] += q[row, c]
+                    row = listed[i]
+                    add_row(flat_out, first + column[row], flat_q, row, n_channels, lanes)
 
 
 @compiled
@@ -220,9 +243,10 @@ def child_histograms(
     total: Array,
     child: Array,
     parent: Array,
+    lanes: tuple[int, ...],
 ) -> None:
     """Histogram of the smaller child from its rows, of the larger one by subtraction in the parent's place."""
-    histogram(lo, hi, codes, usable, bin_offsets, skipped, rows, q, child)
+    histogram(lo, hi, codes, usable, bin_offsets, skipped, rows, q, child, lanes)
     fill_skipped(lo, hi, usable, bin_offsets, skipped, total, child)
     if len(parent):
         subtract(lo, hi, usable, bin_offsets, parent, child)
@@ -361,13 +385,14 @@ def expand_children(
     histograms: Array,
     small: int,
     large: int,
+    lanes: tuple[int, ...],
 ) -> None:
     """Histograms and best classifiers of two siblings (or of the root, if ``large`` is -1) in one call, on one thread."""
     child = histograms[nodes[small, SLOT]]
     parent = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     own = rows[nodes[small, START] : nodes[small, STOP]]
     n = len(usable)
-    child_histograms(0, n, codes, usable, bin_offsets, skipped, own, q, totals[small], child, parent)
+    child_histograms(0, n, codes, usable, bin_offsets, skipped, own, q, totals[small], child, parent, lanes)
     for m in (small, large):
         if m >= 0:
             h = histograms[nodes[m, SLOT]]
@@ -462,12 +487,12 @@ def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -
     wrong = np.int64(0)
     for i in range(lo, hi):
         own = scores[i, target[i]]
-        beaten = False
+        n_above = 0
         for k in range(target[i]):  # a tie is lost to a lower class
-            beaten |= scores[i, k] >= own
+            n_above += scores[i, k] >= own
         for k in range(target[i] + 1, scores.shape[1]):
-            beaten |= scores[i, k] > own
-        wrong += units[i] * beaten
+            n_above += scores[i, k] > own
+        wrong += units[i] * (n_above > 0)
     return wrong
 
 

@@ -87,7 +87,7 @@ class NumpyBackend(Backend):
         group: NDArray[Any],
         table: NDArray[np.float64],
     ) -> float:
-        factor = np.where(signs > 0, table[group, :, 1], table[group, :, 0])
+        factor = np.where(signs > 0, table[group, 1], table[group, 0])
         state[:] = np.where(state > 0, np.maximum(state * factor, STATE_FLOOR), 0.0)
         return self.maximum(state)
 

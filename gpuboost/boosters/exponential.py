@@ -52,7 +52,7 @@ class ExponentialWeights:
     def update(self, group: Device, values: NDArray[np.float64]) -> None:
         """Multiply the weights by ``exp(-values[group[i], l] * y_il)`` (line 6 of figure 1 of Kegl 2014)."""
         down = fixedpoint.exponent(self.maximum)
-        factors = np.ldexp(exp(np.stack([values, -values], axis=2)), -down)
+        factors = np.ldexp(exp(np.stack([values, -values], axis=1)), -down)
         self.maximum = self.backend.reweight(self.state, self.signs, group, factors)
         self.scale += down
 
