@@ -84,10 +84,9 @@ def final_shift(first: int, largest_sum: int, n_rows: int) -> int:
     """
     if n_rows > MAX_ROWS:
         raise ValueError(f"at most {MAX_ROWS} rows (counted with integer weights) can be summed, got {n_rows}")
-    half = (n_rows + 1) // 2
-    room = 2**CHANNEL_BITS - 1 - half
+    room = 2 * (2**CHANNEL_BITS - 1) - n_rows  # everything is doubled, so that R/2 is an integer
     drop = 0
-    while largest_sum + half > room << drop:
+    while 2 * largest_sum + n_rows > room << drop:
         drop += 1
     return first - drop
 
@@ -97,7 +96,7 @@ def split_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDAr
 
     If all weights are integer multiples (up to `MAX_REPEAT`) of the smallest one, to 12 digits, they are repetitions: the
     multiples are returned with factors of 1, and the model is the one of the repeated rows, whatever the unit of the weights.
-    Otherwise the repeats are 1 and the factors are the weights divided by the largest.
+    Otherwise the repeats are 1 and the factors are the weights divided by the largest, `STATE_FLOOR` at least.
 
     Parameters
     ----------
@@ -116,7 +115,7 @@ def split_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDAr
         multiple = np.rint(ratio)
         if np.all(np.abs(ratio - multiple) <= 1e-12 * multiple):
             return multiple.astype(np.int32), np.ones(len(weights))
-    return np.ones(len(weights), np.int32), weights / largest
+    return np.ones(len(weights), np.int32), np.maximum(weights / largest, STATE_FLOOR)
 
 
 def weight_units(repeat: NDArray[np.int32], factor: NDArray[np.float64]) -> NDArray[np.int64]:
