@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuboost.backends.base import Backend, Stats
+from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.fixedpoint import (
+    CHANNEL_BITS,
+    MAX_REPEAT,
+    MAX_ROWS,
+    exponent,
+    final_shift,
+    first_shift,
+    split_weights,
+    weight_units,
+)
+from tests.problems import cpu_backend
+
+LIMIT = 2**CHANNEL_BITS - 1
+BACKENDS: tuple[Backend, ...] = (NumpyBackend(), cpu_backend())
+untimed = settings(deadline=None)
+
+
+@st.composite
+def states(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A state with weights spread over twelve powers of ten, signs and repeats."""
+    n_rows, n_channels = draw(st.integers(1, 300)), draw(st.integers(1, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    spread = draw(st.sampled_from([0.0, 1.0, 12.0]))
+    state = (1.0 + rng.random((n_rows, n_channels))) * 10.0 ** -rng.uniform(0, spread, (n_rows, n_channels))
+    state[rng.random(state.shape) < draw(st.sampled_from([0.0, 0.5]))] = 0.0
+    state[rng.integers(n_rows), rng.integers(n_channels)] = 1.0  # never all zero
+    signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
+    repeat = rng.integers(1, draw(st.sampled_from([1, 3, MAX_REPEAT])) + 1, n_rows).astype(np.int32)
+    return state, signs, repeat
+
+
+def statistics(backend: Backend, state: np.ndarray, signs: np.ndarray, repeat: np.ndarray) -> Stats:
+    on_device = [backend.put(a) for a in (state, signs, repeat)]
+    return backend.statistics(*on_device, int(repeat.sum()), float(state.max()))
+
+
+def q_of(backend: Backend, stats: Stats) -> np.ndarray:
+    """The statistics without a backend's padding, which must be zero."""
+    q = backend.get(stats.q)
+    assert q.dtype == np.int32
+    assert not q[..., stats.n_channels :].any()
+    return q[0, :, : stats.n_channels].astype(np.int64)
+
+
+def provable_bound(state: np.ndarray, repeat: np.ndarray, shift: int) -> Fraction:
+    """The shift rule's bound on a channel's sum at ``shift``, from its definition, in exact arithmetic."""
+    scale = Fraction(2) ** first_shift(float(state.max()))
+    rows = range(len(state))
+    largest = max(
+        sum(int(repeat[i]) * round(Fraction(float(state[i, c])) * scale) for i in rows) for c in range(state.shape[1])
+    )
+    half = Fraction(int(repeat.sum()), 2)
+    return (largest + half) / 2 ** (first_shift(float(state.max())) - shift) + half
+
+
+@pytest.mark.parametrize("maximum", [1.0, 0.5, 1.5, 2.0, math.nextafter(2.0, 0.0), 3e-5, 1e9])
+def test_first_shift_puts_the_maximum_between_two_powers(maximum: float) -> None:
+    assert 2.0 ** (exponent(maximum) - 1) <= maximum < 2.0 ** exponent(maximum)
+    assert 2**30 <= Fraction(maximum) * Fraction(2) ** first_shift(maximum) < 2**31
+
+
+@untimed
+@given(st.integers(0, 2**62), st.integers(1, MAX_ROWS))
+def test_final_shift_is_the_largest_with_the_bound(largest_sum: int, n_rows: int) -> None:
+    half = Fraction(n_rows, 2)
+    drop = 40 - final_shift(40, largest_sum, n_rows)
+    assert drop >= 0
+    assert (largest_sum + half) / 2**drop + half <= LIMIT
+    if drop:
+        assert (largest_sum + half) / 2 ** (drop - 1) + half > LIMIT
+
+
+@pytest.mark.parametrize(("largest_sum", "drop"), [(LIMIT - 1, 0), (LIMIT, 1), (2 * LIMIT - 2, 1), (2 * LIMIT - 1, 2)])
+def test_final_shift_of_one_row_at_the_limit(largest_sum: int, drop: int) -> None:
+    # R = 1: (S + 1/2) / 2**d + 1/2 <= L, i.e. S <= L - 1 for d = 0 and S <= 2 L - 3/2 for d = 1.
+    assert final_shift(7, largest_sum, 1) == 7 - drop
+
+
+def test_too_many_rows_are_refused() -> None:
+    # MAX_ROWS: room for 2**30 - 1 - (2**30 - 4) = 3 units after the rounding errors, so some drop always fits.
+    assert final_shift(0, 2**62, MAX_ROWS) < 0
+    with pytest.raises(ValueError, match=f"at most {MAX_ROWS} rows"):
+        final_shift(0, 1, MAX_ROWS + 1)
+
+
+@untimed
+@given(states())
+def test_shift_rule(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    state, signs, repeat = case
+    n_rows = int(repeat.sum())
+    for backend in BACKENDS:
+        stats = statistics(backend, state, signs, repeat)
+        q = q_of(backend, stats)
+        # Nothing exceeds the limit, and a larger shift would have no proof of that.
+        assert np.abs(q).sum(axis=0).max() <= provable_bound(state, repeat, stats.shift) <= LIMIT
+        if stats.shift < first_shift(float(state.max())):
+            assert provable_bound(state, repeat, stats.shift + 1) > LIMIT
+        # The sums are those of q, and q is repeat * rint(w * 2**shift) with the signs.
+        assert stats.signed.tolist() == q.sum(axis=0).tolist()
+        assert stats.mass.tolist() == np.abs(q).sum(axis=0).tolist()
+        assert stats.total == np.abs(q).sum()
+        scale = Fraction(2) ** stats.shift
+        for i, c in np.ndindex(*state.shape):
+            assert q[i, c] == int(repeat[i]) * int(signs[i, c]) * round(Fraction(state[i, c]) * scale)
+        # A channel's sum is at most R / 2 units from the exact one.
+        for c in range(state.shape[1]):
+            exact = sum(int(r) * Fraction(w) for r, w in zip(repeat, state[:, c].tolist(), strict=True))
+            assert abs(int(stats.mass[c]) - exact * scale) <= Fraction(n_rows, 2)
+
+
+@untimed
+@given(states(), st.integers(-60, 60))
+def test_powers_of_two_change_the_shift_only(case: tuple[np.ndarray, np.ndarray, np.ndarray], power: int) -> None:
+    state, signs, repeat = case
+    for backend in BACKENDS:
+        one, other = (statistics(backend, np.ldexp(state, p), signs, repeat) for p in (0, power))
+        assert one.shift == other.shift + power
+        assert q_of(backend, one).tobytes() == q_of(backend, other).tobytes()
+
+
+@untimed
+@given(states(), st.integers(0, 2**32))
+def test_order_of_rows_does_not_matter(case: tuple[np.ndarray, np.ndarray, np.ndarray], seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(case[0]))
+    for backend in BACKENDS:
+        one, other = statistics(backend, *case), statistics(backend, *(a[order] for a in case))
+        assert one.shift == other.shift
+        assert one.signed.tolist() == other.signed.tolist()
+        assert one.mass.tolist() == other.mass.tolist()
+        assert q_of(backend, one)[order].tobytes() == q_of(backend, other).tobytes()
+
+
+@untimed
+@given(states())
+def test_a_repeat_is_a_repeated_row(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    state, signs, repeat = case
+    repeat = np.minimum(repeat, 5)
+    rows = np.repeat(np.arange(len(state)), repeat)
+    for backend in BACKENDS:
+        one = statistics(backend, state, signs, repeat)
+        other = statistics(backend, state[rows], signs[rows], np.ones(len(rows), np.int32))
+        assert one.shift == other.shift
+        assert one.signed.tolist() == other.signed.tolist()
+        assert one.mass.tolist() == other.mass.tolist()
+
+
+# ---- sample weights ----------------------------------------------------------------------------------------------------------
+
+
+@untimed
+@given(st.lists(st.integers(1, MAX_REPEAT), min_size=1, max_size=20), st.floats(1e-30, 1e30))
+def test_multiples_of_any_unit_are_repeats(multiples: list[int], unit: float) -> None:
+    multiples[0] = 1  # the unit itself is among the weights
+    repeat, factor = split_weights(np.array(multiples) * unit)
+    assert repeat.tolist() == multiples
+    assert repeat.dtype == np.int32
+    assert factor.tolist() == [1.0] * len(multiples)
+
+
+@pytest.mark.parametrize(
+    ("weights", "repeat", "factor"),
+    [
+        ([7.25], [1], [1.0]),  # one row, of any weight
+        ([0.1, 0.3, 0.2], [1, 3, 2], [1.0, 1.0, 1.0]),  # 0.3 / 0.1 is not 3 in binary
+        ([2.0, 3.0], [1, 1], [2 / 3, 1.0]),  # 3 is no multiple of 2
+        ([1.0, 1.0 + 1e-9], [1, 1], [1.0 / (1.0 + 1e-9), 1.0]),
+        ([1.0, MAX_REPEAT], [1, MAX_REPEAT], [1.0, 1.0]),
+        ([1.0, MAX_REPEAT + 1.0], [1, 1], [1.0 / (MAX_REPEAT + 1.0), 1.0]),
+        ([1e-300, 1e300], [1, 1], [2.0**-900, 1.0]),  # positive is positive
+        ([4.0, 4.0, 4.0], [1, 1, 1], [1.0, 1.0, 1.0]),
+    ],
+)
+def test_split_weights(weights: list[float], repeat: list[int], factor: list[float]) -> None:
+    r, f = split_weights(np.array(weights))
+    assert r.tolist() == repeat
+    assert f.tolist() == factor
+    assert r.dtype == np.int32
+
+
+@untimed
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+def test_split_weights_keeps_the_ratios(weights: list[float]) -> None:
+    repeat, factor = split_weights(np.array(weights))
+    product = repeat * factor
+    assert product / product.max() == pytest.approx(np.array(weights) / max(weights), rel=1e-11)
+    assert ((factor > 0) & (factor <= 1)).all()
+
+
+def test_weight_units_are_the_repeats() -> None:
+    units = weight_units(np.array([1, 4096, 3], np.int32), np.ones(3))
+    assert units.tolist() == [1, 4096, 3]
+    assert units.dtype == np.int64
+
+
+def test_weight_units_of_real_factors() -> None:
+    # 2**30 / 3 = 357913941.33; 2**-31 of the largest weight would be half a unit: at least one is counted.
+    units = weight_units(np.ones(4, np.int32), np.array([1.0, 1 / 3, 2.0**-31, 1e-300]))
+    assert units.tolist() == [2**30, 357913941, 1, 1]
+    assert units.dtype == np.int64
