@@ -17,32 +17,35 @@ from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
 
-SKIP_SHARE = 0.4
-"""A feature's most frequent bin is skipped if it holds at least this share of the rows."""
-
 IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class CpuMatrix:
-    """A binned matrix with what the histogram loop wants to know of each feature.
+    """A binned matrix as the compiled loops want it.
 
     Attributes
     ----------
-    codes : ndarray of uint8, shape (n_features, n_rows)
+    blocks : ndarray of uint8, shape (n_blocks, n_rows, width)
+        Codes by blocks of 16, 32 or 64 features, so that a row's codes of a block are one vector (for 64, one cache line). The
+        features that fill up the last block hold their skipped code everywhere.
+    skipped : ndarray of uint8, shape (n_blocks * width,)
+        Every feature's most frequent code: its bin is left out of the sums and recovered from the node's total.
     bin_offsets : ndarray of int64, shape (n_features + 1,)
     has_missing : ndarray of bool, shape (n_features,)
     usable : ndarray of int64
         The features that can be cut.
-    skipped : ndarray of int16, shape (n_features,)
-        The bin that the histogram leaves out and recovers from the node's total; -1 for none.
     """
 
-    codes: NDArray[np.uint8]
+    blocks: NDArray[np.uint8]
+    skipped: NDArray[np.uint8]
     bin_offsets: IntArray
     has_missing: NDArray[np.bool_]
     usable: IntArray
-    skipped: NDArray[np.int16]
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.blocks.shape[1])
 
 
 class CpuBackend(Backend):
@@ -67,13 +70,17 @@ class CpuBackend(Backend):
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
     def load(self, matrix: BinnedMatrix) -> CpuMatrix:
-        skipped = np.full(matrix.n_features, -1, np.int16)
-        for f, n_bins in enumerate(matrix.n_bins):
-            counts = np.bincount(matrix.codes[f], minlength=n_bins)
-            if counts.max() >= max(SKIP_SHARE * matrix.n_rows, 1):
-                skipped[f] = counts.argmax()
-        offsets = matrix.bin_offsets
-        return CpuMatrix(matrix.codes, offsets, matrix.has_missing, np.flatnonzero(matrix.usable), skipped)
+        n_features, n_rows = matrix.codes.shape
+        width = next((w for w in (16, 32) if n_features <= w), 64)
+        n_blocks = -(-n_features // width)
+        blocks = np.zeros((n_blocks, n_rows, width), np.uint8)
+        for b, block in enumerate(blocks):
+            codes = matrix.codes[b * width : (b + 1) * width]
+            block[:, : len(codes)] = codes.T
+        skipped = np.zeros(n_blocks * width, np.uint8)
+        if n_rows:
+            skipped[:n_features] = [np.bincount(codes).argmax() for codes in matrix.codes]
+        return CpuMatrix(blocks, skipped, matrix.bin_offsets, matrix.has_missing, np.flatnonzero(matrix.usable))
 
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return np.array(array, order="C")
@@ -181,8 +188,8 @@ class CpuBackend(Backend):
                 super().expand(frontier, nodes)
                 return
         for t, small, large in self._siblings(frontier, nodes):
-            kernels.expand_children(
-                data.codes,
+            kernels.expand(
+                data.blocks,
                 data.usable,
                 data.bin_offsets,
                 data.has_missing,
@@ -203,23 +210,25 @@ class CpuBackend(Backend):
         for t, small, large in self._siblings(frontier, nodes):
             q, table = frontier.stats.q[t], frontier.nodes[t]
             rows = frontier.rows[t, table[small, START] : table[small, STOP]]
-            child = histograms[t, table[small, SLOT]]
+            slot = table[small, SLOT]
+            child = histograms[t, slot]
             parent = histograms[t, table[large, SLOT]] if large >= 0 else child[:0]
-            self.team.map(
-                kernels.child_histograms,
-                len(data.usable),
-                len(rows) * len(data.usable) * q.shape[1] + child.size,
-                data.codes,
-                data.usable,
-                data.bin_offsets,
-                data.skipped,
-                rows,
-                q,
-                frontier.totals[t, small],
-                child,
-                parent,
-                unrolled(q.shape[1]),
+            work = len(rows) * len(data.usable) * q.shape[1]
+            n_blocks = len(data.blocks)
+            # Wide data are shared by blocks of features, tall data also by chunks of rows, each with a histogram of its own.
+            n_chunks = min(-(-4 * self.team.n_threads // n_blocks), 1 + work // (4 * child.size))
+            parts = (
+                self._scratch("parts", (n_chunks, *child.shape), np.int32) if n_chunks > 1 else histograms[t, slot : slot + 1]
             )
+            lanes = unrolled(q.shape[1])
+            arguments = (data.blocks, data.skipped, data.bin_offsets, rows, q, parts, lanes)
+            self.team.map(kernels.histogram, n_blocks * n_chunks, work, *arguments)
+            if n_chunks > 1:
+                child[:] = 0
+            else:
+                parts = parts[:0]
+            arguments = (data.usable, data.bin_offsets, data.skipped, frontier.totals[t, small], parts, child, parent)
+            self.team.map(kernels.complete, len(data.usable), child.size * (2 + n_chunks), *arguments)
 
     def sweep(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         data = frontier.data
@@ -249,7 +258,7 @@ class CpuBackend(Backend):
         buffer = self._scratch("buffer", (f.rows.shape[1],), np.int32)
         for t, node in enumerate(f.current.tolist()):
             if node >= 0 and f.nodes[t, node, LEFT]:
-                kernels.partition(f.data.codes, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], node)
+                kernels.partition(f.data.blocks, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], node)
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:
         out = np.empty(frontier.rows.shape, np.int32)
@@ -267,13 +276,13 @@ class CpuBackend(Backend):
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     def apply(self, tree: Tree, data: CpuMatrix) -> NDArray[np.int32]:
-        n_rows = data.codes.shape[1]
+        n_rows = data.n_rows
         out = np.empty(n_rows, np.int32)
         self.team.map(
             kernels.apply,
             n_rows,
             64 * n_rows,
-            data.codes,
+            data.blocks,
             tree.first,
             tree.feature,
             tree.cut,
@@ -289,7 +298,7 @@ class CpuBackend(Backend):
             kernels.predict,
             len(scores),
             len(scores) * (stop - first) * (64 + scores.shape[1]),
-            data.codes,
+            data.blocks,
             ensemble.node_offset,
             ensemble.leaf_offset,
             ensemble.feature,

@@ -25,7 +25,7 @@ from gpuboost.backends.base import (
     START,
     STOP,
 )
-from gpuboost.backends.simd import LANES, add_four
+from gpuboost.backends.simd import LANES, add_four, differing_16, differing_32, differing_64, lowest_bit
 from gpuboost.binning import MISSING_CODE
 from gpuboost.fixedpoint import STATE_FLOOR
 
@@ -35,9 +35,6 @@ compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 UNROLLED = 4
 """Up to this many vectors a row of statistics is added by code made for its width."""
-
-ROW_BLOCK_BYTES = 192 * 1024
-"""Rows are taken in blocks whose statistics stay in the second-level cache while all features pass over them."""
 
 
 # ---- binning -----------------------------------------------------------------------------------------------------------------
@@ -158,98 +155,88 @@ def add_row(out: Array, i: int, q: Array, j: int, n_channels: int, lanes: tuple[
 
 
 @compiled
+def differing(a: Array, i: int, b: Array, j: int, width: int) -> int:
+    """Return the bits n < width for which ``a[i + n] != b[j + n]``."""
+    if width == 64:
+        return differing_64(a, np.uint64(i), b, np.uint64(j))
+    if width == 32:
+        return differing_32(a, np.uint64(i), b, np.uint64(j))
+    return differing_16(a, np.uint64(i), b, np.uint64(j))
+
+
+@compiled
 def histogram(
     lo: int,
     hi: int,
-    codes: Array,
-    usable: Array,
-    bin_offsets: Array,
+    blocks: Array,
     skipped: Array,
+    bin_offsets: Array,
     rows: Array,
     q: Array,
     out: Array,
     lanes: tuple[int, ...],
 ) -> None:
-    """Add up ``q`` by bin over ``rows`` for the usable features lo..hi-1; ``out`` (n_bins_total, C) is overwritten.
+    """Add up ``q`` by bin over ``rows``, leaving out every feature's most frequent bin.
 
-    A feature with a most frequent bin worth skipping (``skipped >= 0``) first lists the rows of the other bins, without a branch;
-    the skipped bin stays empty here, see `fill_skipped`.
+    A piece of work is a block of features and a chunk of rows; ``out`` (n_chunks, n_bins_total, C) has room for every chunk and
+    is overwritten. A row's codes of one block are compared with the skipped codes at once, and only the features that differ
+    are visited, so that sparse data cost what their non-zeros cost.
     """
-    n_channels = q.shape[1]
-    flat_q, flat_out = q.reshape(-1), out.reshape(-1)
-    block = max(256, ROW_BLOCK_BYTES // (4 * n_channels))
-    listed = np.empty(min(block, max(len(rows), 1)), np.uint32)
-    for u in range(lo, hi):
-        f = usable[u]
-        out[bin_offsets[f] : bin_offsets[f + 1]] = 0
-    for start in range(0, len(rows), block):
-        stop = min(len(rows), start + block)
-        for u in range(lo, hi):
-            f = usable[u]
-            column, first = codes[f], bin_offsets[f]
-            if skipped[f] < 0:
-                for i in range(start, stop):
-                    row = np.uint32(rows[i])
-                    add_row(flat_out, first + column[row], flat_q, row, n_channels, lanes)
-            else:
-                skip = np.uint8(skipped[f])
-                n_listed = 0
-                for i in range(start, stop):
-                    row = np.uint32(rows[i])
-                    listed[n_listed] = row
-                    n_listed += column[row] != skip
-                for i in range(n_listed):
-                    row = listed[i]
-                    add_row(flat_out, first + column[row], flat_q, row, n_channels, lanes)
+    n_blocks, n_rows, width = blocks.shape
+    n_chunks, n_channels = out.shape[0], q.shape[1]
+    flat_blocks, flat_q = blocks.reshape(-1), q.reshape(-1)
+    one = np.uint64(1)
+    for piece in range(lo, hi):
+        block, chunk = piece % n_blocks, piece // n_blocks
+        first = block * width
+        begin, end = bin_offsets[first], bin_offsets[min(first + width, len(bin_offsets) - 1)]
+        out[chunk, begin:end] = 0
+        flat_out = out[chunk].reshape(-1)
+        for i in range(len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks):
+            row = np.int64(rows[i])
+            at = (block * n_rows + row) * width
+            bits = differing(flat_blocks, at, skipped, first, width)
+            while bits != 0:
+                n = np.int64(lowest_bit(bits))
+                bits &= bits - one
+                add_row(flat_out, bin_offsets[first + n] + flat_blocks[at + n], flat_q, row, n_channels, lanes)
 
 
 @compiled
-def fill_skipped(lo: int, hi: int, usable: Array, bin_offsets: Array, skipped: Array, total: Array, out: Array) -> None:
-    """Give each skipped bin the node's total minus all other bins: exact, because these are integers."""
-    n_channels = out.shape[1]
-    rest = np.empty(n_channels, np.int32)
-    for u in range(lo, hi):
-        f = usable[u]
-        if skipped[f] >= 0:
-            rest[:] = 0
-            for c in range(len(total)):
-                rest[c] = total[c]
-            for b in range(bin_offsets[f], bin_offsets[f + 1]):
-                for c in range(n_channels):
-                    rest[c] -= out[b, c]
-            out[bin_offsets[f] + skipped[f]] = rest
-
-
-@compiled
-def subtract(lo: int, hi: int, usable: Array, bin_offsets: Array, parent: Array, child: Array) -> None:
-    """Turn the parent's histogram into that of the other child."""
-    for u in range(lo, hi):
-        f = usable[u]
-        for b in range(bin_offsets[f], bin_offsets[f + 1]):
-            for c in range(child.shape[1]):
-                parent[b, c] -= child[b, c]
-
-
-@compiled
-def child_histograms(
+def complete(
     lo: int,
     hi: int,
-    codes: Array,
     usable: Array,
     bin_offsets: Array,
     skipped: Array,
-    rows: Array,
-    q: Array,
     total: Array,
+    parts: Array,
     child: Array,
     parent: Array,
-    lanes: tuple[int, ...],
 ) -> None:
-    """Histogram of the smaller child from its rows, of the larger one by subtraction in the parent's place."""
-    histogram(lo, hi, codes, usable, bin_offsets, skipped, rows, q, child, lanes)
-    fill_skipped(lo, hi, usable, bin_offsets, skipped, total, child)
-    if len(parent):
-        subtract(lo, hi, usable, bin_offsets, parent, child)
+    """Finish the histograms of the usable features lo..hi-1.
+
+    Adds up the chunks; gives each skipped bin the node's total minus all other bins (exact, because these are integers); and
+    turns the parent's histogram, if there is one, into that of the sibling.
+    """
+    n_channels = child.shape[1]
+    rest = np.empty(n_channels, np.int32)
+    for u in range(lo, hi):
+        f = usable[u]
+        rest[:] = 0
+        for c in range(len(total)):
+            rest[c] = total[c]
+        for b in range(bin_offsets[f], bin_offsets[f + 1]):
+            for part in range(len(parts)):
+                for c in range(n_channels):
+                    child[b, c] += parts[part, b, c]
+            for c in range(n_channels):
+                rest[c] -= child[b, c]
+        child[bin_offsets[f] + skipped[f]] = rest
+        if len(parent):
+            for b in range(bin_offsets[f], bin_offsets[f + 1]):
+                for c in range(n_channels):
+                    parent[b, c] -= child[b, c]
 
 
 # ---- sweeps ------------------------------------------------------------------------------------------------------------------
@@ -342,18 +329,19 @@ def select(step: int, nodes: Array, current: Array) -> bool:
 
 
 @compiled
-def partition(codes: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, m: int) -> None:
+def partition(blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, m: int) -> None:
     """Divide node m of one tree; rows keep their order on both sides, which keeps later reads sequential."""
     node = nodes[m]
     start, stop, child = node[START], node[STOP], node[LEFT]
-    column = codes[node[FEATURE]]
+    width = blocks.shape[2]
+    block, place = blocks[node[FEATURE] // width], node[FEATURE] % width
     # Left iff low <= code <= cut, where low admits or refuses the missing code 0: one comparison, modulo 256.
     low = np.uint8(1 - node[MISSING_LEFT])
     span = np.uint8(node[CUT] - (1 - node[MISSING_LEFT]))
     n_left = n_right = 0
     for i in range(start, stop):
         row = rows[i]
-        goes_left = np.uint8(column[row] - low) <= span
+        goes_left = np.uint8(block[row, place] - low) <= span
         rows[start + n_left] = row
         buffer[n_right] = row
         n_left += goes_left
@@ -371,8 +359,8 @@ def partition(codes: Array, rows: Array, buffer: Array, nodes: Array, totals: Ar
 
 
 @compiled
-def expand_children(
-    codes: Array,
+def expand(
+    blocks: Array,
     usable: Array,
     bin_offsets: Array,
     has_missing: Array,
@@ -388,11 +376,13 @@ def expand_children(
     lanes: tuple[int, ...],
 ) -> None:
     """Histograms and best classifiers of two siblings (or of the root, if ``large`` is -1) in one call, on one thread."""
-    child = histograms[nodes[small, SLOT]]
+    slot = nodes[small, SLOT]
+    child = histograms[slot]
     parent = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     own = rows[nodes[small, START] : nodes[small, STOP]]
     n = len(usable)
-    child_histograms(0, n, codes, usable, bin_offsets, skipped, own, q, totals[small], child, parent, lanes)
+    histogram(0, len(blocks), blocks, skipped, bin_offsets, own, q, histograms[slot : slot + 1], lanes)
+    complete(0, n, usable, bin_offsets, skipped, totals[small], histograms[:0], child, parent)
     for m in (small, large):
         if m >= 0:
             h = histograms[nodes[m, SLOT]]
@@ -415,7 +405,7 @@ def node_of_rows(rows: Array, nodes: Array, out: Array) -> None:
 def apply(
     lo: int,
     hi: int,
-    codes: Array,
+    blocks: Array,
     first: int,
     feature: Array,
     cut: Array,
@@ -424,10 +414,11 @@ def apply(
     right: Array,
     out: Array,
 ) -> None:
+    width = blocks.shape[2]
     for i in range(lo, hi):
         node = first
         while node >= 0:
-            code = codes[feature[node], i]
+            code = blocks[feature[node] // width, i, feature[node] % width]
             goes_left = code <= cut[node] and (code != MISSING_CODE or missing_left[node])
             node = left[node] if goes_left else right[node]
         out[i] = ~node
@@ -437,7 +428,7 @@ def apply(
 def predict(
     lo: int,
     hi: int,
-    codes: Array,
+    blocks: Array,
     node_offset: Array,
     leaf_offset: Array,
     feature: Array,
@@ -450,15 +441,14 @@ def predict(
     stop: int,
     scores: Array,
 ) -> None:
-    """Walk a block of rows through all trees: the rows' codes and scores and one tree at a time fit into the nearest cache."""
-    n_features = codes.shape[0]
-    block = max(1, min(256, 32768 // max(n_features, 1)))
-    own = np.empty((block, n_features), np.uint8)
-    for begin in range(lo, hi, block):
-        n = min(hi, begin + block) - begin
-        for f in range(n_features):
-            for i in range(n):
-                own[i, f] = codes[f, begin + i]
+    """Walk a few rows at a time through all trees: their codes, their scores and one tree stay in the nearest cache."""
+    n_blocks, width = blocks.shape[0], blocks.shape[2]
+    own = np.empty((max(1, 32768 // (n_blocks * width)), n_blocks * width), np.uint8)
+    for begin in range(lo, hi, len(own)):
+        n = min(hi - begin, len(own))
+        for i in range(n):
+            for b in range(n_blocks):
+                own[i, b * width : (b + 1) * width] = blocks[b, begin + i]
         for t in range(first, stop):
             base = node_offset[t]
             root = 0 if node_offset[t + 1] > base else -1
