@@ -206,25 +206,15 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def histogram(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        """Make the histograms of ``nodes`` (either the root, or the two children of the current node) in every tree.
-
-        ``H[bin, c]`` is the sum of q[i, c] over the node's rows with that bin. Exact.
-        """
-
-    @abstractmethod
-    def sweep(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        """Find the best classifier of each of ``nodes`` from its histogram, and queue the node.
-
-        The score of a cut is ``sum_c abs(P_c - 2 L_c)`` (eq. 11 with the votes of eq. 13 of Kegl 2014), that of the constant
-        classifier ``sum_c abs(P_c)``. The highest score wins; ties go to the constant classifier, then to the lowest feature,
-        then the lowest cut, then missing-left. The node's key is its score minus its baseline.
-        """
-
     def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        """`histogram`, then `sweep`."""
-        self.histogram(frontier, nodes)
-        self.sweep(frontier, nodes)
+        """Find the best classifier of ``nodes`` (either the root, or the two children of the current node) in every tree.
+
+        The histogram ``H[bin, c]`` is the sum of q[i, c] over a node's rows with that bin, and ``L_c`` the sum of H over the
+        bins that a cut sends to the left. The score of a cut is ``sum_c abs(P_c - 2 L_c)`` (eq. 11 with the votes of eq. 13 of
+        Kegl 2014), that of the constant classifier ``sum_c abs(P_c)``. The highest score wins; ties go to the constant
+        classifier, then to the lowest feature, then the lowest cut, then missing-left. The node is queued with its score minus
+        its baseline as key. Exact.
+        """
 
     @abstractmethod
     def select(self, frontier: Frontier) -> bool:

@@ -180,14 +180,14 @@ class CpuBackend(Backend):
                 yield t, small, large
 
     def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        data, q = frontier.data, frontier.stats.q
-        if self.team.n_threads > 1:
-            n_rows = int((frontier.nodes[:, nodes[-1], STOP] - frontier.nodes[:, nodes[0], START]).max())
-            n_bins = len(nodes) * int(data.bin_offsets[-1])
-            if (n_rows * len(data.usable) + n_bins) * q.shape[2] >= self.team.WORTH_SHARING:
-                super().expand(frontier, nodes)
-                return
+        data, q, table = frontier.data, frontier.stats.q, frontier.nodes
+        n_rows = int((table[:, nodes[-1], STOP] - table[:, nodes[0], START]).max()) if self.team.n_threads > 1 else 0
+        n_sums = n_rows * len(data.usable) + len(nodes) * int(data.bin_offsets[-1])
+        share = self.team.n_threads > 1 and n_sums * q.shape[2] >= self.team.WORTH_SHARING
         for t, small, large in self._siblings(frontier, nodes):
+            if share:
+                self._expand_together(frontier, t, small, large)
+                continue
             kernels.expand(
                 data.blocks,
                 data.usable,
@@ -196,7 +196,7 @@ class CpuBackend(Backend):
                 data.skipped,
                 frontier.rows[t],
                 q[t],
-                frontier.nodes[t],
+                table[t],
                 frontier.totals[t],
                 frontier.edges[t],
                 frontier.work["histograms"][t],
@@ -205,48 +205,34 @@ class CpuBackend(Backend):
                 unrolled(q.shape[2]),
             )
 
-    def histogram(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        data, histograms = frontier.data, frontier.work["histograms"]
-        for t, small, large in self._siblings(frontier, nodes):
-            q, table = frontier.stats.q[t], frontier.nodes[t]
-            rows = frontier.rows[t, table[small, START] : table[small, STOP]]
-            slot = table[small, SLOT]
-            child = histograms[t, slot]
-            parent = histograms[t, table[large, SLOT]] if large >= 0 else child[:0]
-            work = len(rows) * len(data.usable) * q.shape[1]
-            n_blocks = len(data.blocks)
-            # Wide data are shared by blocks of features, tall data also by chunks of rows, each with a histogram of its own.
-            n_chunks = min(-(-4 * self.team.n_threads // n_blocks), 1 + work // (4 * child.size))
-            parts = (
-                self._scratch("parts", (n_chunks, *child.shape), np.int32) if n_chunks > 1 else histograms[t, slot : slot + 1]
-            )
-            lanes = unrolled(q.shape[1])
-            arguments = (data.blocks, data.skipped, data.bin_offsets, rows, q, parts, lanes)
-            self.team.map(kernels.histogram, n_blocks * n_chunks, work, *arguments)
-            if n_chunks > 1:
-                child[:] = 0
-            else:
-                parts = parts[:0]
-            arguments = (data.usable, data.bin_offsets, data.skipped, frontier.totals[t, small], parts, child, parent)
-            self.team.map(kernels.complete, len(data.usable), child.size * (2 + n_chunks), *arguments)
+    def _expand_together(self, frontier: Frontier, t: int, small: int, large: int) -> None:
+        """The same as `kernels.expand`, shared by the team."""
+        data, q, table, histograms = frontier.data, frontier.stats.q[t], frontier.nodes[t], frontier.work["histograms"][t]
+        totals, edges = frontier.totals[t], frontier.edges[t]
+        rows = frontier.rows[t, table[small, START] : table[small, STOP]]
+        slot = table[small, SLOT]
+        child = histograms[slot]
+        other = histograms[table[large, SLOT]] if large >= 0 else child[:0]
+        lanes = unrolled(q.shape[1])
 
-    def sweep(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        data = frontier.data
-        for t, node in ((t, m) for t, *pair in self._siblings(frontier, nodes) for m in pair if m >= 0):
-            histogram = frontier.work["histograms"][t, frontier.nodes[t, node, SLOT]]
-            total = frontier.totals[t, node]
-            found = self.team.map(
-                kernels.sweep,
-                len(data.usable),
-                histogram.size,
-                data.usable,
-                data.bin_offsets,
-                data.has_missing,
-                histogram,
-                total,
-            )
-            best = max(found, key=lambda piece: piece[0])  # the first of equals: the lowest feature
-            kernels.settle(*best, data.bin_offsets, histogram, frontier.nodes[t, node], total, frontier.edges[t, node])
+        # Wide data are shared by blocks of features, tall data also by chunks of rows, each with a histogram of its own.
+        work, n_blocks = len(rows) * len(data.usable) * q.shape[1], len(data.blocks)
+        n_chunks = min(-(-4 * self.team.n_threads // n_blocks), 1 + work // (4 * child.size))
+        if n_chunks == 1:
+            parts, sums = histograms[:0], histograms[slot : slot + 1]
+        else:
+            parts = sums = self._scratch("parts", (n_chunks, *child.shape), np.int32)
+        counting = (data.blocks, data.skipped, data.bin_offsets, rows, q, sums, lanes)
+        self.team.map(kernels.histogram, n_blocks * n_chunks, work, *counting)
+
+        shared = (data.usable, data.bin_offsets, data.has_missing, data.skipped)
+        own = (totals[small], totals[large], parts, child, other, lanes)
+        found = self.team.map(kernels.finish, len(data.usable), child.size * (6 + n_chunks), *shared, *own)
+        for m, bests in zip((small, large), zip(*found, strict=True), strict=True):
+            if m >= 0:
+                best = max(bests, key=lambda best: best[0])  # the first of equals: the lowest feature
+                histogram = histograms[table[m, SLOT]]
+                kernels.settle(best, data.bin_offsets, histogram, table[m], totals[m], edges[m])
 
     def select(self, frontier: Frontier) -> bool:
         found = kernels.select(frontier.step, frontier.nodes, frontier.current)

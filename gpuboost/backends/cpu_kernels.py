@@ -25,7 +25,7 @@ from gpuboost.backends.base import (
     START,
     STOP,
 )
-from gpuboost.backends.simd import LANES, add_four, differing_16, differing_32, differing_64, lowest_bit
+from gpuboost.backends.simd import LANES, add_four, differing_16, differing_32, differing_64, lowest_bit, sweep_row
 from gpuboost.binning import MISSING_CODE
 from gpuboost.fixedpoint import STATE_FLOOR
 
@@ -204,91 +204,134 @@ def histogram(
 
 @compiled
 def complete(
-    lo: int,
-    hi: int,
-    usable: Array,
+    f: int,
     bin_offsets: Array,
     skipped: Array,
     total: Array,
     parts: Array,
     child: Array,
     parent: Array,
+    sums: Array,
+    lanes: tuple[int, ...],
 ) -> None:
-    """Finish the histograms of the usable features lo..hi-1.
+    """Finish feature f's histogram. ``sums`` is scratch for one row.
 
-    Adds up the chunks; gives each skipped bin the node's total minus all other bins (exact, because these are integers); and
-    turns the parent's histogram, if there is one, into that of the sibling.
+    Adds up the chunks; gives the skipped bin the node's total minus all other bins (exact, because these are integers); and turns
+    the parent's histogram, if there is one, into that of the sibling.
     """
     n_channels = child.shape[1]
-    rest = np.empty(n_channels, np.int32)
-    for u in range(lo, hi):
-        f = usable[u]
-        rest[:] = 0
-        for c in range(len(total)):
-            rest[c] = total[c]
-        for b in range(bin_offsets[f], bin_offsets[f + 1]):
-            for part in range(len(parts)):
-                for c in range(n_channels):
-                    child[b, c] += parts[part, b, c]
-            for c in range(n_channels):
-                rest[c] -= child[b, c]
-        child[bin_offsets[f] + skipped[f]] = rest
-        if len(parent):
-            for b in range(bin_offsets[f], bin_offsets[f + 1]):
-                for c in range(n_channels):
-                    parent[b, c] -= child[b, c]
+    begin, end = bin_offsets[f] * n_channels, bin_offsets[f + 1] * n_channels
+    own = child.reshape(-1)[begin:end]
+    if len(parts):
+        own[:] = 0
+        for part in range(len(parts)):
+            more = parts[part].reshape(-1)[begin:end]
+            for i in range(len(own)):
+                own[i] += more[i]
+    sums[:] = 0
+    for b in range(bin_offsets[f + 1] - bin_offsets[f]):
+        add_row(sums, 0, own, b, n_channels, lanes)
+    rest = own[n_channels * np.int64(skipped[f]) :]
+    for c in range(len(total)):
+        rest[c] = total[c] - sums[c]
+    if len(parent):
+        other = parent.reshape(-1)[begin:end]
+        for i in range(len(own)):
+            other[i] -= own[i]
 
 
 # ---- sweeps ------------------------------------------------------------------------------------------------------------------
 
+Best = tuple[int, int, int, int]
+"""(score, feature, cut, missing_left); feature -1 is the constant classifier."""
+
 
 @compiled
 def sweep(
-    lo: int, hi: int, usable: Array, bin_offsets: Array, has_missing: Array, histogram: Array, total: Array
-) -> tuple[int, int, int, int]:
-    """Return (score, feature, cut, missing_left) of the best cut of the usable features lo..hi-1; feature -1 if none beats the
-    constant classifier."""
+    f: int,
+    bin_offsets: Array,
+    has_missing: Array,
+    histogram: Array,
+    start: Array,
+    edges: Array,
+    best: Best,
+    lanes: tuple[int, ...],
+) -> Best:
+    """Return the best of ``best`` and all cuts of feature f. ``start`` are the channel totals, ``edges`` is scratch."""
     n_channels = histogram.shape[1]
-    edges, start = np.zeros(n_channels, np.int32), np.zeros(n_channels, np.int32)
-    best_score, best_feature, best_cut, best_side = np.int64(0), -1, 0, 0
+    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    score, feature, chosen, side = best
+    flat = histogram.reshape(-1)
+    edges[:] = start
+    if not has_missing[f]:  # missing-left and missing-right are the same; left comes first
+        for cut in range(1, n_bins - 1):
+            at = (first + cut) * n_channels
+            found = np.int64(0)
+            if len(lanes) > 0:
+                found = sweep_row(edges, flat, np.uint64(at), lanes)
+            else:
+                for c in range(n_channels):
+                    edge = edges[c] - 2 * flat[at + c]
+                    edges[c] = edge
+                    found += abs(edge)
+            if found > score:
+                score, feature, chosen, side = found, f, cut, 1
+        return score, feature, chosen, side
+    for cut in range(1, n_bins):
+        left, right = np.int64(0), np.int64(0)
+        for c in range(n_channels):
+            edge = edges[c] - 2 * histogram[first + cut, c]
+            edges[c] = edge
+            right += abs(edge)
+            left += abs(edge - 2 * histogram[first + MISSING_CODE, c])
+        if left > score:
+            score, feature, chosen, side = left, f, cut, 1
+        if right > score:
+            score, feature, chosen, side = right, f, cut, 0
+    return score, feature, chosen, side
+
+
+@compiled
+def finish(
+    lo: int,
+    hi: int,
+    usable: Array,
+    bin_offsets: Array,
+    has_missing: Array,
+    skipped: Array,
+    total: Array,
+    other_total: Array,
+    parts: Array,
+    child: Array,
+    other: Array,
+    lanes: tuple[int, ...],
+) -> tuple[Best, Best]:
+    """Finish the histograms of the usable features lo..hi-1 and sweep them while they are in the cache.
+
+    ``child`` is the node whose rows were counted. ``other`` holds its parent's histogram and gets its sibling's; for a root it
+    is empty.
+    """
+    n_channels = child.shape[1]
+    edges, starts = np.zeros(n_channels, np.int32), np.zeros((2, n_channels), np.int32)
+    start, other_start = starts[0], starts[1]
+    score, other_score = np.int64(0), np.int64(0)
     for c in range(len(total)):
-        start[c] = total[c]
-        best_score += abs(total[c])
+        start[c], other_start[c] = total[c], other_total[c]
+        score += abs(total[c])
+        other_score += abs(other_total[c])
+    best, other_best = (score, -1, 0, 0), (other_score, -1, 0, 0)
     for u in range(lo, hi):
         f = usable[u]
-        first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
-        if not has_missing[f]:  # both sides are the same; missing-left is the first
-            edges[:] = start
-            for cut in range(1, n_bins - 1):
-                score = np.int64(0)
-                for c in range(n_channels):
-                    edge = edges[c] - 2 * histogram[first + cut, c]
-                    edges[c] = edge
-                    score += abs(edge)
-                if score > best_score:
-                    best_score, best_feature, best_cut, best_side = score, f, cut, 1
-            continue
-        edges[:] = start
-        for cut in range(1, n_bins):
-            left_score, right_score = np.int64(0), np.int64(0)
-            for c in range(n_channels):
-                edge = edges[c] - 2 * histogram[first + cut, c]
-                edges[c] = edge
-                right_score += abs(edge)
-                left_score += abs(edge - 2 * histogram[first + MISSING_CODE, c])
-            if left_score > best_score:
-                best_score, best_feature, best_cut, best_side = left_score, f, cut, 1
-            if right_score > best_score:
-                best_score, best_feature, best_cut, best_side = right_score, f, cut, 0
-    return best_score, best_feature, best_cut, best_side
+        complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
+        best = sweep(f, bin_offsets, has_missing, child, start, edges, best, lanes)
+        if len(other):
+            other_best = sweep(f, bin_offsets, has_missing, other, other_start, edges, other_best, lanes)
+    return best, other_best
 
 
 @compiled
 def settle(
-    score: int,
-    feature: int,
-    cut: int,
-    missing_left: int,
+    best: Best,
     bin_offsets: Array,
     histogram: Array,
     node: Array,
@@ -296,6 +339,7 @@ def settle(
     edges: Array,
 ) -> None:
     """Write the best classifier into the node's row of the node table, and queue the node."""
+    score, feature, cut, missing_left = best
     node[FEATURE], node[CUT], node[MISSING_LEFT] = feature, cut, missing_left
     node[KEY] = score - node[BASELINE]
     edges[:] = total
@@ -377,17 +421,16 @@ def expand(
 ) -> None:
     """Histograms and best classifiers of two siblings (or of the root, if ``large`` is -1) in one call, on one thread."""
     slot = nodes[small, SLOT]
-    child = histograms[slot]
-    parent = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
+    child, none = histograms[slot], histograms[:0]
+    other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     own = rows[nodes[small, START] : nodes[small, STOP]]
-    n = len(usable)
     histogram(0, len(blocks), blocks, skipped, bin_offsets, own, q, histograms[slot : slot + 1], lanes)
-    complete(0, n, usable, bin_offsets, skipped, totals[small], histograms[:0], child, parent)
-    for m in (small, large):
-        if m >= 0:
-            h = histograms[nodes[m, SLOT]]
-            score, f, cut, side = sweep(0, n, usable, bin_offsets, has_missing, h, totals[m])
-            settle(score, f, cut, side, bin_offsets, h, nodes[m], totals[m], edges[m])
+    best, other_best = finish(
+        0, len(usable), usable, bin_offsets, has_missing, skipped, totals[small], totals[large], none, child, other, lanes
+    )
+    settle(best, bin_offsets, child, nodes[small], totals[small], edges[small])
+    if large >= 0:
+        settle(other_best, bin_offsets, other, nodes[large], totals[large], edges[large])
 
 
 @compiled

@@ -112,33 +112,35 @@ class NumpyBackend(Backend):
         cut = [frontier.current[t] >= 0 and frontier.nodes[t, frontier.current[t], LEFT] > 0 for t in trees]
         return [(t, node) for t in trees for node in nodes if node == 0 or cut[t]]
 
-    def histogram(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        data, q = frontier.data, frontier.stats.q
+    def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         for t, node in self._alive(frontier, nodes):
-            rows = self._rows(frontier, t, node)
-            bins = data.codes[:, rows] + data.bin_offsets[:-1, None]
-            histogram = np.zeros((data.bin_offsets[-1], q.shape[2]), np.int64)
-            np.add.at(histogram, bins, q[t, rows])
-            frontier.work[t, node] = histogram
-
-    def sweep(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        data = frontier.data
-        for t, node in self._alive(frontier, nodes):
-            histogram, total = frontier.work.pop((t, node)), frontier.totals[t, node]
-            best_score, best_edges, best = abs(total).sum(), total, (-1, 0, 0)
-            for f in np.flatnonzero(data.usable):
-                h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
-                for cut in range(1, len(h)):
-                    for missing_left in (1, 0):
-                        left = h[1 : cut + 1].sum(axis=0) + missing_left * h[MISSING_CODE]
-                        edges = total - 2 * left
-                        score = abs(edges).sum()
-                        if score > best_score:
-                            best_score, best_edges, best = score, edges, (f, cut, missing_left)
-            frontier.edges[t, node] = best_edges
+            histogram = self.histogram(frontier.data, frontier.stats.q[t], self._rows(frontier, t, node))
+            total = frontier.totals[t, node]
+            score, edges, best = self.sweep(frontier.data, histogram, total)
+            frontier.edges[t, node] = edges
             row = frontier.nodes[t, node]
             row[[FEATURE, CUT, MISSING_LEFT]] = best
-            row[KEY] = best_score - row[BASELINE]
+            row[KEY] = score - row[BASELINE]
+
+    def histogram(self, data: BinnedMatrix, q: NDArray[np.int32], rows: NDArray[np.int32]) -> IntArray:
+        bins = data.codes[:, rows] + data.bin_offsets[:-1, None]
+        histogram = np.zeros((data.bin_offsets[-1], q.shape[1]), np.int64)
+        np.add.at(histogram, bins, q[rows])
+        return histogram
+
+    def sweep(self, data: BinnedMatrix, histogram: IntArray, total: IntArray) -> tuple[int, IntArray, tuple[int, int, int]]:
+        """Return the best score, its class-wise edges, and its (feature, cut, missing_left)."""
+        best_score, best_edges, best = int(abs(total).sum()), total, (-1, 0, 0)
+        for f in np.flatnonzero(data.usable).tolist():
+            h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
+            for cut in range(1, len(h)):
+                for missing_left in (1, 0):
+                    left = h[1 : cut + 1].sum(axis=0) + missing_left * h[MISSING_CODE]
+                    edges = total - 2 * left
+                    score = int(abs(edges).sum())
+                    if score > best_score:
+                        best_score, best_edges, best = score, edges, (f, cut, missing_left)
+        return best_score, best_edges, best
 
     def select(self, frontier: Frontier) -> bool:
         for t, nodes in enumerate(frontier.nodes):

@@ -1,0 +1,64 @@
+"""What pandas, polars, pyarrow and NumPy call the same things. None of the three packages is imported: their objects suffice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def package(x: Any) -> str | None:
+    """Return the data-frame package that ``x`` comes from: "pandas", "polars", "pyarrow" or None."""
+    for base in type(x).__mro__:
+        name = base.__module__.partition(".")[0]
+        if name in ("pandas", "polars", "pyarrow"):
+            return name
+    return None
+
+
+def frame_columns(x: Any) -> list[tuple[Any, Any]] | None:
+    """Return the (name, column) pairs of a data frame, None for anything else."""
+    source = package(x)
+    if source is None or len(getattr(x, "shape", ())) != 2:
+        return None
+    if source == "pandas":
+        return [(name, x.iloc[:, i]) for i, name in enumerate(x.columns)]
+    if source == "polars":
+        return list(zip(x.columns, x.get_columns(), strict=True))
+    return list(zip(x.schema.names, x.columns, strict=True))
+
+
+def is_categorical(column: Any) -> bool:
+    """Whether a data frame's column holds categories, whatever they are made of."""
+    dtype = str(getattr(column, "type", None) or column.dtype)
+    return dtype.startswith(("category", "Categorical", "Enum", "dictionary"))
+
+
+def to_numpy(column: Any) -> NDArray[Any]:
+    """Return a data frame's column, or any array, as an ndarray.
+
+    Numbers and booleans keep their dtype; with missing values they become float64 with NaN, or objects with None or NA.
+    Categories become what they stand for, text becomes objects.
+    """
+    source = package(column)
+    if source == "pyarrow":
+        column = column.dictionary_decode() if str(column.type).startswith("dictionary") else column
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if source == "pandas" and getattr(column.dtype, "kind", "O") in "biuf" and not isinstance(column.dtype, np.dtype):
+        missing = bool(column.isna().any())
+        dtype = np.float64 if missing else getattr(column.dtype, "numpy_dtype", None)
+        return np.asarray(column.to_numpy(dtype=dtype, na_value=np.nan) if missing else column.to_numpy(dtype=dtype))
+    return np.asarray(column.to_numpy() if source else column)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a Python object stands for a missing value: None, NaN, NaT, NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # the NA of pandas is neither equal nor unequal to itself
+        return True
+    except ValueError:  # an array
+        return False

@@ -1,0 +1,46 @@
+"""From log probabilities to probabilities that agree with the prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.exactmath import exp
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""No probability falls below this: its logarithm stays finite."""
+
+Floats = NDArray[np.float64]
+
+
+def normalised(log_p: Floats, predicted: NDArray[np.intp]) -> Floats:
+    """Return the rows of ``exp(log_p)`` divided by their sums.
+
+    Parameters
+    ----------
+    log_p : ndarray of float64, shape (n_rows, n_classes)
+        As negative as they like: the row's maximum is subtracted first.
+    predicted : ndarray of int, shape (n_rows,)
+        The predicted classes, those of the first largest score.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows, n_classes)
+        In [0, 1]; every row sums to 1 up to rounding, and its first largest entry is that of the predicted class.
+    """
+    p = exp(log_p - log_p.max(axis=1, keepdims=True))
+    p /= np.add.accumulate(p, axis=1)[:, -1:]  # in class order, as everywhere
+    np.maximum(p, SMALLEST, out=p)
+    # Scores that differ can round to the same probability, or in the last bit to the reverse order: put the predicted class
+    # one step ahead of the class that is in its place.
+    first = p.argmax(axis=1)
+    wrong = np.flatnonzero(first != predicted)
+    p[wrong, predicted[wrong]] = np.nextafter(p[wrong, first[wrong]], 1.0)
+    return p
+
+
+def independent(log_p: Floats, predicted: NDArray[np.bool_]) -> Floats:
+    """Return ``exp(log_p)`` for classes that do not exclude each other, above 1/2 exactly where the class is predicted."""
+    p = np.clip(exp(log_p), SMALLEST, 1.0)
+    above = np.nextafter(0.5, 1.0)
+    return np.where(predicted, np.maximum(p, above), np.minimum(p, 0.5))
