@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ class Ensemble:
     def from_trees(cls, trees: Sequence[Tree], n_classes: int) -> Ensemble:
         """Concatenate ``trees``; an empty sequence gives an ensemble that scores 0 everywhere."""
 
-        def join(name: str, empty: NDArray[np.generic]) -> NDArray[np.generic]:
+        def join(name: str, empty: Any) -> Any:
             return np.concatenate([empty, *(getattr(tree, name) for tree in trees)])
 
         nodes = np.array([0, *(len(tree.feature) for tree in trees)], np.int64)

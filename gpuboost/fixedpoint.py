@@ -23,7 +23,8 @@ With ``shift = s0 - d`` the integers of one channel therefore add up to at most
 
     (S + R/2) / 2**d + R/2,
 
-and ``d`` is the smallest non-negative integer for which that is at most ``2**30 - 1``. One exists for every ``R`` up to `MAX_ROWS`.
+and ``d`` is the smallest non-negative integer for which that is at most ``2**30 - 1``. One exists for every ``R`` up
+to `MAX_ROWS`.
 
 What follows for the sums: a histogram bin, a node total ``P``, a left sum ``L`` and the class-wise edge ``P - 2L`` (right minus
 left) of any cut are signed partial sums of one channel, so they are below ``2**30`` in magnitude and, like ``2L``, safe in

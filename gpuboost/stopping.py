@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Stopping(Protocol):
@@ -46,12 +47,13 @@ class SmoothedError:
     n_iter_no_change: int | None = None
     min_rounds: int = 50
 
-    def smoothed(self, errors: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def smoothed(self, errors: Sequence[float]) -> NDArray[np.float64]:
         """Return the smoothed error of T = 1, 2, ..., len(errors)."""
         sums = np.concatenate([[0.0], np.cumsum(errors)])
         last = np.arange(1, len(errors) + 1)
         first = np.maximum(8 * last // 10, 1)
-        return (sums[last] - sums[first - 1]) / (last - first + 1)
+        smoothed: NDArray[np.float64] = (sums[last] - sums[first - 1]) / (last - first + 1)
+        return smoothed
 
     def best(self, errors: Sequence[float]) -> int:
         smoothed = self.smoothed(errors)

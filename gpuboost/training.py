@@ -159,7 +159,7 @@ def train(
             progress = Progress(len(result.trees), result.history)
             if stopping and stopping.should_stop(result.history[next(iter(states)) + "_error"]):
                 result.reason = "early stopping"
-            elif any([callback(progress) for callback in callbacks]):
+            elif sum(bool(callback(progress)) for callback in callbacks):  # all of them are called
                 result.reason = "a callback asked to stop"
             elif len(result.trees) < n_rounds:
                 continue

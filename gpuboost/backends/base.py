@@ -225,9 +225,9 @@ class Backend(ABC):
 
     @abstractmethod
     def partition(self, frontier: Frontier) -> None:
-        """Divide the rows of the current nodes between their children and fill in the children's totals
-        and baselines.
+        """Divide the rows of the current nodes between their children and fill in the children's table rows.
 
+        A child gets its rows, its totals and its baseline.
         The order of rows within a child is free. A current node whose best classifier is constant is left whole.
         """
 

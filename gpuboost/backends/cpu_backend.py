@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gpuboost.backends import cpu_kernels as kernels
 from gpuboost.backends.base import LEFT, SLOT, START, STOP, Backend, Frontier, Stats, new_nodes
-from gpuboost.backends.threads import Team, usable_threads
 from gpuboost.backends.simd import LANES
+from gpuboost.backends.threads import Team, usable_threads
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
@@ -112,7 +112,8 @@ class CpuBackend(Backend):
     def channel_sums(self, state: NDArray[np.float64], repeat: NDArray[np.int32], shift: int) -> IntArray:
         scale = float(np.ldexp(1.0, shift))
         parts = self.team.map(kernels.channel_sums, len(state), 4 * state.size, state, repeat, scale)
-        return np.sum(parts, axis=0)
+        sums: IntArray = np.sum(parts, axis=0)
+        return sums
 
     def quantise(self, state: NDArray[np.float64], signs: NDArray[np.int8], repeat: NDArray[np.int32], shift: int) -> Stats:
         n_rows, n_channels = state.shape

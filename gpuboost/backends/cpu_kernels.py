@@ -7,6 +7,7 @@ vector of 8 to 16 an instruction, each with a load and a store that mostly hit t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,15 @@ from gpuboost.binning import MISSING_CODE
 from gpuboost.fixedpoint import STATE_FLOOR
 
 Array = Any
+Int = Any  # a Python or a NumPy integer: the compiler does not care
+Float = Any
 
-compiled = njit(nogil=True, cache=True, error_model="numpy")
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop: without the GIL, once for all processes."""
+    loop: Callable[..., Any] = njit(nogil=True, cache=True, error_model="numpy")(function)
+    return loop
+
 
 UNROLLED = 4
 """Up to this many vectors a row of statistics is added by code made for its width."""
@@ -59,7 +67,7 @@ def bin_columns(lo: int, hi: int, values: Array, cut_values: Array, cut_offsets:
 
 
 @compiled
-def maximum(lo: int, hi: int, state: Array) -> float:
+def maximum(lo: int, hi: int, state: Array) -> Float:
     largest = np.zeros(state.shape[1])
     for i in range(lo, hi):
         for c in range(state.shape[1]):
@@ -93,7 +101,7 @@ def quantise(lo: int, hi: int, state: Array, signs: Array, repeat: Array, scale:
 
 
 @compiled
-def reweight(lo: int, hi: int, state: Array, signs: Array, group: Array, table: Array) -> float:
+def reweight(lo: int, hi: int, state: Array, signs: Array, group: Array, table: Array) -> Float:
     n_channels = state.shape[1]
     largest = np.zeros(n_channels)
     for i in range(lo, hi):
@@ -155,7 +163,7 @@ def add_row(out: Array, i: int, q: Array, j: int, n_channels: int, lanes: tuple[
 
 
 @compiled
-def differing(a: Array, i: int, b: Array, j: int, width: int) -> int:
+def differing(a: Array, i: int, b: Array, j: int, width: int) -> Int:
     """Return the bits n < width for which ``a[i + n] != b[j + n]``."""
     if width == 64:
         return differing_64(a, np.uint64(i), b, np.uint64(j))
@@ -242,7 +250,7 @@ def complete(
 
 # ---- sweeps ------------------------------------------------------------------------------------------------------------------
 
-Best = tuple[int, int, int, int]
+Best = tuple[Int, Int, Int, Int]
 """(score, feature, cut, missing_left); feature -1 is the constant classifier."""
 
 
@@ -354,7 +362,7 @@ def settle(
 
 
 @compiled
-def select(step: int, nodes: Array, current: Array) -> bool:
+def select(step: Int, nodes: Array, current: Array) -> bool:
     found = False
     for t in range(len(current)):
         best = 0
@@ -382,7 +390,8 @@ def partition(blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: A
     # Left iff low <= code <= cut, where low admits or refuses the missing code 0: one comparison, modulo 256.
     low = np.uint8(1 - node[MISSING_LEFT])
     span = np.uint8(node[CUT] - (1 - node[MISSING_LEFT]))
-    n_left = n_right = 0
+    n_left: Int = 0
+    n_right: Int = 0
     for i in range(start, stop):
         row = rows[i]
         goes_left = np.uint8(block[row, place] - low) <= span
@@ -516,7 +525,7 @@ def add_scores(lo: int, hi: int, scores: Array, group: Array, values: Array) -> 
 
 
 @compiled
-def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -> int:
+def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -> Int:
     wrong = np.int64(0)
     for i in range(lo, hi):
         own = scores[i, target[i]]
@@ -530,7 +539,7 @@ def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -
 
 
 @compiled
-def sign_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -> int:
+def sign_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -> Int:
     wrong = np.int64(0)
     for i in range(lo, hi):
         for k in range(scores.shape[1]):

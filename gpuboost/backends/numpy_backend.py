@@ -62,7 +62,8 @@ class NumpyBackend(Backend):
 
     def channel_sums(self, state: NDArray[np.float64], repeat: NDArray[np.int32], shift: int) -> IntArray:
         units: IntArray = np.rint(np.ldexp(state, shift)).astype(np.int64)
-        return (units * repeat[:, None]).sum(axis=0)
+        sums: IntArray = (units * repeat[:, None]).sum(axis=0)
+        return sums
 
     def quantise(self, state: NDArray[np.float64], signs: NDArray[np.int8], repeat: NDArray[np.int32], shift: int) -> Stats:
         units = np.rint(np.ldexp(state, shift)).astype(np.int64) * repeat[:, None]

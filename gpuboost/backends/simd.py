@@ -9,11 +9,21 @@ None of them checks bounds; indices are uint64; arrays are contiguous and one-di
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic as numba_intrinsic
+
+Builder = Callable[..., Any]
+
+
+def intrinsic(build: Builder) -> Builder:
+    """Make ``build`` callable from compiled loops, without its first argument."""
+    made: Builder = numba_intrinsic(build)
+    return made
+
 
 LANES = 4
 """Entries that `add_four` adds at once."""
@@ -72,7 +82,7 @@ def sweep_row(typing_context: Any, edges: Any, histogram: Any, j: Any, lanes: An
     return signature, generate
 
 
-def _differing(width: int) -> Any:
+def _differing(width: int) -> Builder:
     @intrinsic
     def differing(typing_context: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
         """Return a uint64 whose bit n says that ``a[i + n] != b[j + n]``; uint8 arrays."""

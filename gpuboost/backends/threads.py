@@ -23,7 +23,7 @@ def usable_threads(n_jobs: int | None) -> int:
 
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; expected None, a positive number of threads, or -1 for all")
-    limit = min(joblib.cpu_count(), joblib.effective_n_jobs(-1))
+    limit = int(min(joblib.cpu_count(), joblib.effective_n_jobs(-1)))
     variable = os.environ.get("OMP_NUM_THREADS", "")
     if variable.isdigit() and int(variable) > 0:
         limit = min(limit, int(variable))
@@ -35,7 +35,7 @@ class Team:
     """Threads that share a compiled loop over a range.
 
     The loops release the GIL. The caller is a member of the team; the others start with the first loop that is worth sharing,
-    sleep between loops, and end with `close`. So a process that forks afterwards, or trains in several threads at once, is safe.
+    sleep between loops, and end with `close`. So a process that forks afterwards, or trains in several threads, is safe.
 
     Parameters
     ----------
@@ -92,7 +92,10 @@ class Team:
 
 
 class Member:
-    """A thread that sleeps until it is given something to run. (A pool's queues and futures would cost it 0.1 ms a loop.)"""
+    """A thread that sleeps until it is given something to run.
+
+    A pool's queues and futures would cost 0.1 ms a loop more.
+    """
 
     def __init__(self) -> None:
         self.wake, self.done = threading.Lock(), threading.Lock()

@@ -70,16 +70,18 @@ class AdaBoostMH:
         """Return the leaf values of the round, shape (n_leaves, n_classes)."""
         if self.variant == "real":
             signed, mass = problem.backend.group_sums(stats, weak.group, len(weak.leaf))
-            by_leaf = np.zeros((2, *weak.tree.values.shape), np.int64)
-            np.add.at(by_leaf, (slice(None), weak.leaf), np.stack([signed, mass]))
-            right, wrong = (by_leaf[1] + by_leaf[0]) // 2, (by_leaf[1] - by_leaf[0]) // 2
+            leaf_signed, leaf_mass = np.zeros((2, *weak.tree.values.shape), np.int64)
+            np.add.at(leaf_signed, weak.leaf, signed)
+            np.add.at(leaf_mass, weak.leaf, mass)
+            right, wrong = (leaf_mass + leaf_signed) // 2, (leaf_mass - leaf_signed) // 2
             # Pure leaves stay finite: both sides get the weight of an average (row, class).
             epsilon = max(1, stats.total // (n_rows(problem) * stats.n_channels))
             values = 0.5 * log((right + epsilon) / (wrong + epsilon))
         else:
             edge = min(weak.edge, stats.total - 1)  # keeps the coefficient of a perfect learner finite
             values = 0.5 * log((stats.total + edge) / (stats.total - edge)) * weak.tree.values  # eq. 12
-        return np.clip(self.learning_rate * values, -MAX_STEP, MAX_STEP)
+        step: NDArray[np.float64] = np.clip(self.learning_rate * values, -MAX_STEP, MAX_STEP)
+        return step
 
 
 def n_rows(problem: Problem) -> int:

@@ -1,4 +1,4 @@
-"""What pandas, polars, pyarrow and NumPy call the same things. None of the three packages is imported: their objects suffice."""
+"""What pandas, polars, pyarrow and NumPy call the same things. None of the three is imported: their objects suffice."""
 
 from __future__ import annotations
 

@@ -43,4 +43,5 @@ def independent(log_p: Floats, predicted: NDArray[np.bool_]) -> Floats:
     """Return ``exp(log_p)`` for classes that do not exclude each other, above 1/2 exactly where the class is predicted."""
     p = np.clip(exp(log_p), SMALLEST, 1.0)
     above = np.nextafter(0.5, 1.0)
-    return np.where(predicted, np.maximum(p, above), np.minimum(p, 0.5))
+    repaired: Floats = np.where(predicted, np.maximum(p, above), np.minimum(p, 0.5))
+    return repaired

@@ -86,7 +86,7 @@ def class_weights(class_weight: Any, encoder: LabelEncoder, target: NDArray[Any]
     for label, weight in class_weight.items():
         if label not in class_of:
             raise ValueError(f"class_weight has the key {label!r}, which is no class of y: {shown(encoder.classes)}")
-        if not isinstance(weight, Real) or not 0 <= weight < np.inf:
+        if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
             raise ValueError(f"class_weight[{label!r}] must be a finite number that is not negative, got {weight!r}")
         result[class_of[label]] = weight
     if not result.any():

@@ -101,6 +101,6 @@ def complete_tree(factors: list[Factor], cells: NDArray[np.float64], edge: int, 
         left=name(below),
         right=name(below + 1),
         values=cells[cell_of_leaf],
-        gain=(edge / total / max(depth, 1)) / 2.0**level,  # every stump is given an equal share of the edge
+        gain=np.float64(edge / total / max(depth, 1)) / 2.0**level,  # every stump is given an equal share of the edge
     )
     return WeakTree(tree, edge, cell, leaf)

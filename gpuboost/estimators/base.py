@@ -1,0 +1,405 @@
+"""What all boosting classifiers share: everything but the algorithm."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from gpuboost.backends.base import Backend
+from gpuboost.backends.threads import usable_threads
+from gpuboost.boosters.base import Booster
+from gpuboost.devices import open_backend
+from gpuboost.ensemble import Ensemble
+from gpuboost.estimators import parameters
+from gpuboost.estimators.features import check_columns, to_matrix
+from gpuboost.estimators.labels import LabelEncoder, label_array, shown
+from gpuboost.estimators.priors import PriorBooster
+from gpuboost.estimators.probabilities import independent, normalised
+from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
+from gpuboost.estimators.weights import row_weights
+from gpuboost.stopping import Patience, SmoothedError, Stopping
+from gpuboost.training import History, Training, train
+
+BLOCK_BYTES = 64 << 20
+"""Rows are predicted in blocks whose codes and scores take about this much memory."""
+
+DEFAULT_PATIENCE = 50
+NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of the classes"
+
+Floats = NDArray[np.float64]
+Finish = Callable[[Floats], NDArray[Any]]
+Array = TypeVar("Array", bound=NDArray[Any])
+
+
+class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base class of the boosting classifiers.
+
+    A subclass declares the constructor's parameters, makes the booster, and says how scores and probabilities belong together.
+    The parameters that this class reads are ``n_estimators``, ``max_bins``, ``class_weight``, ``early_stopping``,
+    ``validation_fraction``, ``n_iter_no_change``, ``random_state``, ``device``, ``n_jobs``, ``verbose``, ``warm_start`` and
+    ``callbacks``; see `AdaBoostMHClassifier`.
+    """
+
+    # ---- what a subclass says ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _check_own_parameters(self) -> None:
+        """Raise a ValueError or TypeError if a parameter of the subclass is wrong."""
+
+    @abstractmethod
+    def _make_booster(self, encoder: LabelEncoder, previous: Self | None) -> Booster:
+        """Return the algorithm. ``previous`` is the model that is continued, if one is."""
+
+    @abstractmethod
+    def _log_probabilities(self, scores: Floats) -> Floats:
+        """Return the logarithms of the class probabilities, shape (n_rows, n_classes); rows need not sum to 1."""
+
+    @abstractmethod
+    def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
+        """Return the scores (n_classes,) whose probabilities are ``positive / total``."""
+
+    # ---- training ----------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:
+        """Train the classifier.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_rows, n_features)
+            Numbers of any real dtype. NaN (in data frames also None and NA) is missing, infinities are ordinary values.
+        y : array-like, shape (n_rows,) or (n_rows, n_classes)
+            Labels of any type that can be ordered, or a 0/1 matrix of at least two columns for a multi-label problem.
+        sample_weight : array-like, shape (n_rows,), optional
+            Not negative. A row of weight 2 is the same as two rows; a row of weight 0 does not exist.
+        eval_set : tuple or list of tuples, optional
+            ``(X, y)`` or ``(X, y, sample_weight)``: sets whose error and loss are recorded after every round, as "valid",
+            "valid_1", "valid_2", ... Early stopping looks at the first. They are unweighted unless they bring weights.
+
+        Returns
+        -------
+        self
+            If it is interrupted (Ctrl-C) after the first round, the model of the rounds so far.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data are not usable. An earlier fit of this estimator is left as it was.
+        DeviceUnavailableError
+            If ``device`` cannot be used.
+        """
+        fitted = copy.copy(self)
+        remarks = fitted._fit(X, y, sample_weight, eval_set)
+        self.__dict__ = fitted.__dict__  # all at once: a fit that fails changes nothing
+        for remark in remarks:
+            warnings.warn(remark, UserWarning, stacklevel=2)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> list[str]:
+        """Train this copy of the estimator; return what the user should be warned of."""
+        started = time.perf_counter()
+        self._check_parameters()
+        previous = copy.copy(self) if self.warm_start and self.__sklearn_is_fitted__() else None
+        with open_backend(self.device, self.n_jobs) as backend:
+            matrix = self._matrix(X, reset=previous is None)
+            sample, encoder = training_sample(matrix, y, sample_weight, self.class_weight)
+            self.classes_, self.multi_label_ = encoder.classes, encoder.multi_label
+            booster = self._make_booster(encoder, previous)
+            if previous is None:
+                self._seed = draw_seed(self.random_state)
+            else:
+                self._check_continuation(previous, encoder)
+            sample, evaluation = self._evaluation(sample, eval_set, encoder)
+            training, usable = self._train(backend, booster, sample, evaluation, encoder, previous, started)
+        self.ensemble_ = Ensemble.from_trees(training.trees, len(encoder.classes))
+        self.history_ = training.history
+        self.n_estimators_ = self.ensemble_.n_trees
+        self.stop_reason_ = training.reason
+        self.device_ = backend.device
+        remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
+        if training.reason == "interrupted":
+            remarks.append(f"interrupted after {self.n_estimators_} rounds; the model keeps them")
+        return remarks
+
+    def _train(
+        self,
+        backend: Backend,
+        booster: Booster,
+        sample: Sample,
+        evaluation: dict[str, Sample],
+        encoder: LabelEncoder,
+        previous: Self | None,
+        started: float,
+    ) -> tuple[Training, bool]:
+        """Bin the data and run the booster. Return also whether a column of X can be cut."""
+        if previous is None:
+            self.bin_mapper_ = sample.fit_bins(self.max_bins, usable_threads(self.n_jobs))
+        problem, usable = sample.problem(backend, self.bin_mapper_, encoder)
+        units = sample.units()
+        if not usable or len(encoder.classes) == 1:
+            positive = units @ (problem.signs > 0)
+            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())))
+        names = list(evaluation)
+        training = train(
+            booster,
+            problem,
+            units,
+            n_rounds=self.n_estimators,
+            trees=previous.ensemble_.trees() if previous else (),
+            history=previous._history_to_continue(names, bool(self.early_stopping)) if previous else None,
+            evaluation={
+                name: (one.problem(backend, self.bin_mapper_, encoder)[0], one.units()) for name, one in evaluation.items()
+            },
+            stopping=self._stopping(),
+            callbacks=parameters.check_callables("callbacks", self.callbacks),
+            verbose=int(self.verbose),
+            started=started,
+        )
+        return training, usable
+
+    def _evaluation(self, sample: Sample, eval_set: Any, encoder: LabelEncoder) -> tuple[Sample, dict[str, Sample]]:
+        """Return the training set and the evaluation sets by name: the caller's, or a hold-out of the training set."""
+        sets = evaluation_tuples(eval_set)
+        evaluation = {}
+        for i, (X, y, sample_weight) in enumerate(sets):
+            name = f"eval_set[{i}]" if isinstance(eval_set, list) else "eval_set"
+            matrix = self._matrix(X, reset=False, name=f"X of {name}")
+            evaluation[f"valid_{i}" if i else "valid"] = evaluation_sample(matrix, y, sample_weight, encoder, name)
+        if sets or not self.early_stopping:
+            return sample, evaluation
+        sample, held_out = split_off(sample, self.validation_fraction, self._seed)
+        return sample, {"valid": held_out}
+
+    def _stopping(self) -> Stopping | None:
+        """Return the early-stopping rule."""
+        if not self.early_stopping:
+            return None
+        if isinstance(self.early_stopping, str) and self.early_stopping == "patience":
+            return Patience(self.n_iter_no_change or DEFAULT_PATIENCE)
+        return SmoothedError(self.n_iter_no_change)
+
+    # ---- checks ------------------------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        parameters.check_integer("n_estimators", self.n_estimators, 1)
+        parameters.check_integer("max_bins", self.max_bins, 2, 255)
+        parameters.check_positive("validation_fraction", self.validation_fraction, below=1)
+        if isinstance(self.early_stopping, str):
+            parameters.check_choice("early_stopping", self.early_stopping, ("smoothed", "patience"))
+        else:
+            parameters.check_bool("early_stopping", self.early_stopping)
+        for name in ("n_iter_no_change", "n_jobs"):
+            if getattr(self, name) is not None:
+                parameters.check_integer(name, getattr(self, name), 1 if name == "n_iter_no_change" else -(2**31))
+        parameters.check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        parameters.check_bool("warm_start", self.warm_start)
+        parameters.check_callables("callbacks", self.callbacks)
+        self._check_own_parameters()
+
+    def _check_continuation(self, previous: Self, encoder: LabelEncoder) -> None:
+        """Refuse to continue a model that this training set and these parameters do not fit."""
+        old, new = previous.classes_, encoder.classes
+        if encoder.multi_label != previous.multi_label_ or old.tolist() != new.tolist():
+            raise ValueError(f"warm_start=True continues a model with the classes {shown(old)}, but y has {shown(new)}")
+        if self.n_estimators < previous.n_estimators_:
+            raise ValueError(
+                f"warm_start=True needs n_estimators of at least the {previous.n_estimators_} trees that the model has, "
+                f"got {self.n_estimators}"
+            )
+
+    def _history_to_continue(self, names: list[str], stopping: bool) -> History:
+        """Return the history with one list for each quantity that will be recorded; NaN for rounds that did not record it."""
+        if stopping and f"{names[0]}_error" not in self.history_:
+            raise ValueError("warm_start=True with early stopping needs the evaluation set to be there from the first fit on")
+        keys = ["train_loss", "edge", *(f"{name}_{what}" for name in names for what in ("loss", "error"))]
+        nothing = [float("nan")] * self.n_estimators_
+        return {key: self.history_.get(key, nothing) for key in [*keys, "train_error", "seconds"]}
+
+    def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> NDArray[Any]:
+        """Return X as a matrix of numbers, with the columns that the estimator knows (or learns with ``reset=True``)."""
+        matrix = to_matrix(X, self, name)
+        check_columns(self, X, reset=reset)
+        return matrix
+
+    # ---- prediction --------------------------------------------------------------------------------------------------------
+
+    def _scores_by_blocks(self, X: Any, finish: Callable[[Floats], Array]) -> Array:
+        """Score the rows of X block by block; return what ``finish`` makes of them."""
+        check_is_fitted(self)
+        matrix = self._matrix(X, reset=False)
+        n_rows, n_classes = len(matrix), self.ensemble_.n_classes
+        step = max(1, BLOCK_BYTES // (matrix.shape[1] + 8 * n_classes))
+        parts = []
+        with open_backend(self.device, self.n_jobs) as backend:
+            for first in range(0, n_rows, step):
+                block = matrix[first : first + step]
+                data = backend.load(self.bin_mapper_.transform(block, bin_block=backend.bin_block))
+                scores = backend.put(np.zeros((len(block), n_classes)))
+                backend.predict(self.ensemble_, data, scores, 0, self.ensemble_.n_trees)
+                parts.append(finish(backend.get(scores)))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]
+
+    def _staged(self, X: Any, finish: Finish) -> Iterator[NDArray[Any]]:
+        """Check X at once, and return a generator of what ``finish`` makes of the scores after 1, 2, ... trees."""
+        check_is_fitted(self)
+        matrix = self._matrix(X, reset=False)
+        ensemble, mapper, device, n_jobs = self.ensemble_, self.bin_mapper_, self.device, self.n_jobs
+
+        def stages() -> Iterator[NDArray[Any]]:
+            with open_backend(device, n_jobs) as backend:
+                data = backend.load(mapper.transform(matrix, bin_block=backend.bin_block))
+                scores = backend.put(np.zeros((len(matrix), ensemble.n_classes)))
+                for t in range(ensemble.n_trees):
+                    backend.predict(ensemble, data, scores, t, t + 1)
+                    yield finish(backend.get(scores).copy())
+
+        return stages()
+
+    def _class_numbers(self, scores: Floats) -> NDArray[Any]:
+        """Return the first class with the largest score, or the classes with a positive score."""
+        return scores > 0 if self.multi_label_ else scores.argmax(axis=1)
+
+    def _labels(self, scores: Floats) -> NDArray[Any]:
+        numbers = self._class_numbers(scores)
+        labels: NDArray[Any] = numbers.astype(np.int64) if self.multi_label_ else self.classes_[numbers]
+        return labels
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        shape = independent if self.multi_label_ else normalised
+        return shape(self._log_probabilities(scores), self._class_numbers(scores))
+
+    def _decision(self, scores: Floats) -> Floats:
+        one_column = scores.shape[1] == 2 and not self.multi_label_
+        return scores[:, 1] - scores[:, 0] if one_column else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_rows,) or (n_rows, n_classes)
+            The label with the largest score, the first of equals, in the dtype of ``classes_``; or the 0/1 matrix of a
+            multi-label problem, int64.
+        """
+        return self._scores_by_blocks(X, self._labels)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Estimate the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_classes)
+            In the order of ``classes_``, never below 2.2e-308. The first largest entry of a row is the predicted class, and a
+            row sums to 1; in a multi-label problem every entry is for itself, above 1/2 where the class is predicted.
+        """
+        return self._scores_by_blocks(X, self._probabilities)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_classes), or (n_rows,) for two classes
+            For two classes the difference of their scores: ``classes_[1]`` is predicted where it is positive.
+        """
+        return self._scores_by_blocks(X, self._decision)
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        return self._staged(X, self._labels)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Floats]:
+        """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        return self._staged(X, self._probabilities)
+
+    def staged_decision_function(self, X: Any) -> Iterator[Floats]:
+        """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        return self._staged(X, self._decision)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows that are predicted right (with all their classes in a multi-label problem).
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_rows, n_features)
+        y : array-like
+            Labels of any type that `fit` takes. One that is no class counts as predicted wrong.
+        sample_weight : array-like, shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        numbers = self._scores_by_blocks(X, self._class_numbers)
+        weights = row_weights(sample_weight, len(numbers))
+        encoder = LabelEncoder(self.classes_, self.multi_label_)
+        right = numbers == encoder.encode(label_array(y, len(numbers)), unknown_ok=True)
+        return float(np.average(right if right.ndim == 1 else right.all(axis=1), weights=weights))
+
+    # ---- what scikit-learn asks --------------------------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Each feature's share of the edge that all cuts have won, shape (n_features,); zeros if there is no cut."""
+        check_is_fitted(self)
+        gains = self.ensemble_.feature_gains(self.n_features_in_)
+        return gains / (gains.sum() or 1.0)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "ensemble_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def evaluation_tuples(eval_set: Any) -> list[tuple[Any, Any, Any]]:
+    """Return the (X, y, sample_weight) triples of an ``eval_set``."""
+    if eval_set is None:
+        return []
+    sets = []
+    for one in eval_set if isinstance(eval_set, list) else [eval_set]:
+        if not isinstance(one, tuple) or len(one) not in (2, 3):
+            received = f"{type(one).__name__} of length {len(one)}" if hasattr(one, "__len__") else type(one).__name__
+            raise ValueError(f"eval_set must be (X, y) or (X, y, sample_weight), or a list of such tuples, got a {received}")
+        sets.append((one[0], one[1], one[2] if len(one) == 3 else None))
+    return sets
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return the seed of NumPy's generator that ``random_state`` stands for.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None draws a new seed, an int is the seed, a generator is asked for one.
+    """
+    if random_state is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return parameters.check_integer("random_state", random_state, 0)
