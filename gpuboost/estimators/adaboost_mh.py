@@ -166,7 +166,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
     def _make_booster(self, encoder: LabelEncoder, previous: Self | None) -> AdaBoostMH:
         if encoder.multi_label and self.initial_weights == "single-label":
             raise ValueError(
-                'initial_weights="single-label" is for a y with one label a row, not for an indicator matrix; use "uniform" or "auto"'
+                'initial_weights="single-label" needs one label a row, but y is an indicator matrix; use "uniform" or "auto"'
             )
         if self.initial_weights == "auto":
             self.initial_weights_ = "uniform" if encoder.multi_label else "single-label"

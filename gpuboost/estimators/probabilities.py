@@ -28,7 +28,7 @@ def normalised(log_p: Floats, predicted: NDArray[np.intp]) -> Floats:
     ndarray of float64, shape (n_rows, n_classes)
         In [0, 1]; every row sums to 1 up to rounding, and its first largest entry is that of the predicted class.
     """
-    p = exp(log_p - log_p.max(axis=1, keepdims=True))
+    p: Floats = exp(log_p - log_p.max(axis=1, keepdims=True))
     p /= np.add.accumulate(p, axis=1)[:, -1:]  # in class order, as everywhere
     np.maximum(p, SMALLEST, out=p)
     # Scores that differ can round to the same probability, or in the last bit to the reverse order: put the predicted class

@@ -42,7 +42,7 @@ def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") ->
         row = int(np.flatnonzero(~np.isfinite(weights) | (weights < 0))[0])
         raise ValueError(f"{name} must be finite and not negative, got {weights[row]} in row {row}")
     if not weights.any():
-        raise ValueError(f"{name} is 0 in every row: there is nothing to learn from")
+        raise ValueError(f"{name} is zero in every row: there is nothing to learn from")
     return to_unit_scale(weights)
 
 
