@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,10 +61,12 @@ class ExponentialWeights:
     def loss(self, stats: Stats | None = None) -> float:
         """Return ``sum_il w_il exp(-f_l(x_i) y_il)`` (eq. 4 of Kegl 2014), as a share of its first value.
 
-        ``stats`` are this state's current statistics, if the caller has them already.
+        ``stats`` are this state's current statistics, if the caller has them already. Confident mistakes on rows that were not
+        trained on can take the loss beyond float64: it is infinite then.
         """
         stats = stats or self.statistics()
-        total = math.ldexp(stats.total, self.scale - stats.shift)
+        with np.errstate(over="ignore"):
+            total = float(np.ldexp(float(stats.total), self.scale - stats.shift))
         if self.initial_total is None:
             self.initial_total = total
         return total / self.initial_total

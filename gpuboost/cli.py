@@ -1,0 +1,28 @@
+"""The command line: ``gpuboost`` and ``python -m gpuboost``."""
+
+from __future__ import annotations
+
+import click
+
+from gpuboost import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gpuboost")
+def main() -> None:
+    """Multi-class boosting: one model, bit for bit, on every device."""
+
+
+@main.command()
+@click.option("--rounds", type=click.IntRange(min=1), default=500, show_default=True, help="Boosting rounds on each data set.")
+@click.option("--device", default="auto", show_default=True, help="Device to train on.")
+@click.option("--jobs", type=int, default=None, help="Threads; all CPUs if not given.")
+def demo(rounds: int, device: str, jobs: int | None) -> None:
+    """Train on handwritten digits and on poker hands, and compare two backends bit for bit."""
+    from gpuboost.demo import run
+    from gpuboost.errors import DeviceUnavailableError
+
+    try:
+        run(rounds=rounds, device=device, n_jobs=jobs)
+    except (DeviceUnavailableError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
