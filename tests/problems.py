@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpuboost.backends.base import Backend
+from gpuboost.backends.base import Backend, Stats
 from gpuboost.backends.cpu_backend import CpuBackend
 from gpuboost.backends.threads import Team
 from gpuboost.binning import MISSING_CODE, BinMapper, BinnedMatrix
 from gpuboost.boosters.base import Booster, Problem
 from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import split_weights, weight_units
+from gpuboost.learners.base import WeakTree
 from gpuboost.training import Training, train
 from gpuboost.tree import Tree
 
@@ -98,3 +99,16 @@ def blobs(n_rows: int, n_features: int, n_classes: int, seed: int, noise: float 
     labels = rng.integers(0, n_classes, n_rows)
     X = rng.normal(size=(n_classes, n_features))[labels] + noise * rng.normal(size=(n_rows, n_features))
     return Data(X, sign_matrix(labels, n_classes))
+
+
+def stats_of(backend: Backend, q: ArrayLike) -> Stats:
+    """Statistics with exactly these integers, shape (n_rows, n_channels), in units of 1."""
+    q = np.asarray(q, np.int64)
+    signs = np.where(q < 0, -1, 1).astype(np.int8)
+    state = backend.put(np.abs(q).astype(np.float64))
+    return backend.quantise(state, backend.put(signs), backend.put(np.ones(len(q), np.int32)), 0)
+
+
+def votes_of_rows(backend: Backend, weak: WeakTree) -> NDArray[np.float64]:
+    """What the classifier says of every training row, shape (n_rows, n_classes)."""
+    return weak.tree.values[weak.leaf][backend.get(weak.group)]
