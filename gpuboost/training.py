@@ -157,9 +157,10 @@ def train(
             result.trees.append(step.tree)
             display.show(len(result.trees), row)
             progress = Progress(len(result.trees), result.history)
+            asked_to_stop = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
             if stopping and stopping.should_stop(result.history[next(iter(states)) + "_error"]):
                 result.reason = "early stopping"
-            elif sum(bool(callback(progress)) for callback in callbacks):  # all of them are called
+            elif asked_to_stop:
                 result.reason = "a callback asked to stop"
             elif len(result.trees) < n_rounds:
                 continue
