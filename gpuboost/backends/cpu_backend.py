@@ -154,7 +154,7 @@ class CpuBackend(Backend):
         rows = self._scratch("rows", (n_trees, n_rows), np.int32)
         rows[:] = self._arange(n_rows)
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
-        shape = (n_trees, max_leaves - 1, int(data.bin_offsets[-1]), width)
+        shape = (n_trees, slots_needed(max_leaves), int(data.bin_offsets[-1]), width)
         frontier.work["histograms"] = self._scratch("histograms", shape, np.int32)
         return frontier
 
@@ -177,7 +177,8 @@ class CpuBackend(Backend):
                 left, right = nodes
                 middle = (table[left, START] + table[right, STOP]) // 2
                 small, large = (left, right) if table[left, STOP] <= middle else (right, left)
-                table[small, SLOT], table[large, SLOT] = frontier.step, table[current, SLOT]
+                if table[large, SLOT] != table[current, SLOT]:
+                    table[small, SLOT], table[large, SLOT] = table[large, SLOT], table[small, SLOT]
                 yield t, small, large
 
     def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
@@ -236,7 +237,8 @@ class CpuBackend(Backend):
                 kernels.settle(best, data.bin_offsets, histogram, table[m], totals[m], edges[m])
 
     def select(self, frontier: Frontier) -> bool:
-        found = kernels.select(frontier.step, frontier.nodes, frontier.current)
+        n_slots = frontier.work["histograms"].shape[1]
+        found = kernels.select(frontier.step, frontier.nodes, frontier.current, n_slots)
         frontier.step += 1
         return bool(found)
 
@@ -305,6 +307,15 @@ class CpuBackend(Backend):
     def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
         loop = kernels.class_errors if target.ndim == 1 else kernels.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
+
+
+def slots_needed(max_leaves: int) -> int:
+    """Return how many histograms a tree keeps at a time.
+
+    When s cuts have been made and R can still follow, a node that is not among the first R of the queue will never be cut. So
+    besides the two new nodes only min(s, R) others need a histogram: half of the leaves in the worst case.
+    """
+    return max([1, *(2 + min(s, max_leaves - 2 - s) for s in range(max_leaves - 2))])
 
 
 def padded(n_channels: int) -> int:

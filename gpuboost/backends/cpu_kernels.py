@@ -362,7 +362,29 @@ def settle(
 
 
 @compiled
-def select(step: Int, nodes: Array, current: Array) -> bool:
+def free_slot(nodes: Array, n_nodes: int, parent: int, n_slots: int) -> Int:
+    """Return a histogram slot for the new node below ``parent``, which leaves its own slot to the other child.
+
+    There are just enough slots (see `slots_needed`) for the nodes that can still be cut: if none is free, more nodes are queued
+    than cuts remain, and the last of the queue gives up its place, since it would never be cut.
+    """
+    taken = np.zeros(n_slots, np.bool_)
+    taken[nodes[parent, SLOT]] = True
+    last = -1
+    for m in range(n_nodes):
+        if nodes[m, KEY] != CLOSED:
+            taken[nodes[m, SLOT]] = True
+            if last < 0 or nodes[m, KEY] <= nodes[last, KEY]:
+                last = m
+    for slot in range(n_slots):
+        if not taken[slot]:
+            return slot
+    nodes[last, KEY] = CLOSED
+    return nodes[last, SLOT]
+
+
+@compiled
+def select(step: Int, nodes: Array, current: Array, n_slots: int) -> bool:
     found = False
     for t in range(len(current)):
         best = 0
@@ -375,8 +397,12 @@ def select(step: Int, nodes: Array, current: Array) -> bool:
             found = True
             current[t] = best
             node[GAIN], node[KEY] = node[KEY], CLOSED
+            child = 2 * step + 1
             if node[FEATURE] >= 0:
-                node[LEFT] = 2 * step + 1
+                node[LEFT] = child
+                if child + 2 < nodes.shape[1]:  # the children of the last cut need no histograms
+                    nodes[t, child, SLOT] = free_slot(nodes[t], child, best, n_slots)
+                    nodes[t, child + 1, SLOT] = node[SLOT]
     return found
 
 
