@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar
@@ -20,11 +19,13 @@ from gpuboost.boosters.base import Booster
 from gpuboost.devices import open_backend
 from gpuboost.ensemble import Ensemble
 from gpuboost.estimators import parameters
-from gpuboost.estimators.features import check_columns, to_matrix
+from gpuboost.estimators.columns import compare_columns, record_columns
+from gpuboost.estimators.features import to_matrix
 from gpuboost.estimators.labels import LabelEncoder, label_array, shown
 from gpuboost.estimators.priors import PriorBooster
 from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
+from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import History, Training, train
@@ -98,9 +99,13 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         fitted = copy.copy(self)
         remarks = fitted._fit(X, y, sample_weight, eval_set)
-        self.__dict__ = fitted.__dict__  # all at once: a fit that fails changes nothing
+        # Only now: a fit that fails changes nothing.
+        own = self.get_params(deep=False)
+        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in own})
+        if not hasattr(fitted, "feature_names_in_"):
+            self.__dict__.pop("feature_names_in_", None)
         for remark in remarks:
-            warnings.warn(remark, UserWarning, stacklevel=2)
+            warn(remark)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> list[str]:
@@ -226,7 +231,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> NDArray[Any]:
         """Return X as a matrix of numbers, with the columns that the estimator knows (or learns with ``reset=True``)."""
         matrix = to_matrix(X, self, name)
-        check_columns(self, X, reset=reset)
+        (record_columns if reset else compare_columns)(self, X, matrix.shape[1])
         return matrix
 
     # ---- prediction --------------------------------------------------------------------------------------------------------

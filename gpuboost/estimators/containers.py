@@ -17,16 +17,20 @@ def package(x: Any) -> str | None:
     return None
 
 
-def frame_columns(x: Any) -> list[tuple[Any, Any]] | None:
-    """Return the (name, column) pairs of a data frame, None for anything else."""
+def frame_names(x: Any) -> list[Any] | None:
+    """Return the names of a data frame's columns, None for anything that is no data frame."""
     source = package(x)
     if source is None or len(getattr(x, "shape", ())) != 2:
         return None
+    return list(x.schema.names if source == "pyarrow" else x.columns)
+
+
+def frame_columns(x: Any) -> list[Any]:
+    """Return the columns of a data frame."""
+    source = package(x)
     if source == "pandas":
-        return [(name, x.iloc[:, i]) for i, name in enumerate(x.columns)]
-    if source == "polars":
-        return list(zip(x.columns, x.get_columns(), strict=True))
-    return list(zip(x.schema.names, x.columns, strict=True))
+        return [x.iloc[:, i] for i in range(x.shape[1])]
+    return list(x.get_columns() if source == "polars" else x.columns)
 
 
 def is_categorical(column: Any) -> bool:
@@ -43,7 +47,7 @@ def to_numpy(column: Any) -> NDArray[Any]:
     """
     source = package(column)
     if source == "pyarrow":
-        column = column.dictionary_decode() if str(column.type).startswith("dictionary") else column
+        column = column.cast(column.type.value_type) if str(column.type).startswith("dictionary") else column
         return np.asarray(column.to_numpy(zero_copy_only=False))
     if source == "pandas" and getattr(column.dtype, "kind", "O") in "biuf" and not isinstance(column.dtype, np.dtype):
         missing = bool(column.isna().any())

@@ -5,7 +5,6 @@ What comes in may be a list, an array, a series or a data frame; inside, classes
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.estimators.containers import frame_columns, is_missing, package, to_numpy
+from gpuboost.estimators.containers import frame_columns, frame_names, is_missing, package, to_numpy
+from gpuboost.estimators.warn import warn
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def label_array(y: Any, n_rows: int, name: str = "y", rows: NDArray[np.intp] | N
     labels = labels if rows is None else labels[rows]
     _refuse_missing(labels, name)
     if labels.ndim == 1:
-        return labels.astype(labels.dtype.newbyteorder("="), copy=False)
+        return labels if labels.dtype.isnative else labels.astype(labels.dtype.newbyteorder("="))
     return _indicators(labels, name)
 
 
@@ -117,9 +117,9 @@ def _to_array(y: Any, name: str) -> NDArray[Any]:
     """Return y in an array of its own kind of dtype: nothing is turned into text, no digit is lost."""
     if y is None:
         raise ValueError(f"this classifier requires {name} to be passed, but the target {name} is None")
-    columns = frame_columns(y)
-    if columns is not None:
-        return np.stack([to_numpy(column) for _, column in columns], axis=1) if columns else np.empty((len(y), 0))
+    if frame_names(y) is not None:
+        columns = [to_numpy(column) for column in frame_columns(y)]
+        return np.stack(columns, axis=1) if columns else np.empty((len(y), 0))
     if package(y):
         return to_numpy(y)
     if hasattr(y, "toarray"):
@@ -146,7 +146,7 @@ def _column_of_one(labels: NDArray[Any]) -> NDArray[Any]:
     from sklearn.exceptions import DataConversionWarning
 
     message = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)."
-    warnings.warn(message, DataConversionWarning, stacklevel=2)
+    warn(message, DataConversionWarning)
     return labels[:, 0]
 
 
@@ -174,7 +174,7 @@ def _indicators(labels: NDArray[Any], name: str) -> NDArray[np.bool_]:
         row, column = (int(i) for i in other[0])
         raise ValueError(
             f"Unknown label type: a {name} of several columns must be an indicator matrix of 0 and 1 (multi-label), "
-            f"got {labels[row, column]!r} in column {column}"
+            f"got {labels[row].tolist()[column]!r} in column {column}"
         )
     return is_one
 

@@ -9,10 +9,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gpuboost import AdaBoostMHClassifier
 
 ESTIMATORS = [
-    AdaBoostMHClassifier(n_estimators=10, max_leaf_nodes=4, n_jobs=1),
-    AdaBoostMHClassifier(n_estimators=10, learner="stump", n_jobs=1),
-    AdaBoostMHClassifier(n_estimators=10, learner="product", n_factors=2, n_jobs=1),
-    AdaBoostMHClassifier(n_estimators=10, max_leaf_nodes=4, variant="real", n_jobs=1),
+    AdaBoostMHClassifier(n_estimators=10, max_bins=16, max_leaf_nodes=4, n_jobs=1),
+    AdaBoostMHClassifier(n_estimators=10, max_bins=16, learner="stump", n_jobs=1),
+    AdaBoostMHClassifier(n_estimators=10, max_bins=16, learner="product", n_factors=2, n_jobs=1),
+    AdaBoostMHClassifier(n_estimators=10, max_bins=16, max_leaf_nodes=4, variant="real", n_jobs=1),
 ]
 
 
