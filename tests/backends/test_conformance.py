@@ -1,0 +1,513 @@
+"""Every backend against the NumPy backend: the same integers and the same float64 bits, by primitives and in whole fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import (
+    BASELINE,
+    CLOSED,
+    CUT,
+    FEATURE,
+    GAIN,
+    KEY,
+    LEFT,
+    MISSING_LEFT,
+    START,
+    STOP,
+    Backend,
+    Frontier,
+    Stats,
+)
+from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.threads import Team
+from gpuboost.binning import BinnedMatrix
+from gpuboost.boosters.adaboost_mh import AdaBoostMH
+from gpuboost.ensemble import Ensemble
+from gpuboost.fixedpoint import STATE_FLOOR
+from gpuboost.learners.base import Learner
+from gpuboost.learners.growth import grow
+from gpuboost.learners.hamming_tree import HammingTree, harvest
+from gpuboost.learners.product import StumpProduct
+from gpuboost.training import Training
+from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, scores, sign_matrix, stats_of
+
+REFERENCE = NumpyBackend()
+CANDIDATES: dict[str, Callable[[], Backend]] = {f"cpu-{n}": lambda n=n: cpu_backend(n) for n in (1, 2, 4)}
+
+
+@pytest.fixture(autouse=True)
+def share_all_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every loop is worth sharing, so that threads meet on small data too."""
+    monkeypatch.setattr(Team, "WORTH_SHARING", 4)
+
+
+@pytest.fixture(params=CANDIDATES)
+def candidate(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    with CANDIDATES[request.param]() as backend:
+        yield backend
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal to the last bit (apart from the integer type)."""
+    a, b = np.asarray(one), np.asarray(other)
+    if a.dtype.kind != b.dtype.kind or a.shape != b.shape:
+        return False
+    return a.tobytes() == b.tobytes() if a.dtype.kind == "f" else bool((a == b).all())
+
+
+# ---- row state and statistics ------------------------------------------------------------------------------------------------
+
+SHAPES = [(1, 1), (1, 3), (2, 2), (7, 3), (100, 4), (513, 5), (64, 16), (33, 17), (300, 30)]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A row state with zeros, and values down to the floor."""
+
+    state: NDArray[np.float64]
+    signs: NDArray[np.int8]
+    repeat: NDArray[np.int32]
+    group: NDArray[np.int32]
+    n_groups: int
+
+    @classmethod
+    def random(cls, n_rows: int, n_channels: int, seed: int = 0) -> Rows:
+        rng = np.random.default_rng([n_rows, n_channels, seed])
+        state = rng.random((n_rows, n_channels)) * 10.0 ** -rng.choice([0, 3, 12, 250], (n_rows, n_channels))
+        state[rng.random(state.shape) < 0.1] = 0.0
+        state[rng.random(state.shape) < 0.05] = STATE_FLOOR
+        state[rng.integers(n_rows), rng.integers(n_channels)] = 1.5
+        signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
+        repeat = rng.integers(1, 4097, n_rows).astype(np.int32)
+        n_groups = int(rng.integers(1, 12))
+        return cls(state, signs, repeat, rng.integers(0, n_groups, n_rows).astype(np.int32), n_groups)
+
+    def statistics(self, backend: Backend) -> Stats:
+        on_device = [backend.put(a) for a in (self.state, self.signs, self.repeat)]
+        return backend.statistics(*on_device, int(self.repeat.sum()), float(self.state.max()))
+
+
+def assert_same_stats(backend: Backend, stats: Stats, expected: Stats) -> None:
+    q = backend.get(stats.q)
+    assert q.dtype == np.int32
+    assert same(q[..., : stats.n_channels], REFERENCE.get(expected.q))
+    assert not q[..., stats.n_channels :].any()  # padding
+    assert stats.shift == expected.shift
+    assert same(stats.signed, expected.signed)
+    assert same(stats.mass, expected.mass)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_statistics(candidate: Backend, shape: tuple[int, int]) -> None:
+    rows = Rows.random(*shape)
+    state, signs, repeat = (candidate.put(a) for a in (rows.state, rows.signs, rows.repeat))
+    assert candidate.maximum(state) == REFERENCE.maximum(rows.state) == 1.5
+    for shift in (0, 17, 30):
+        sums = candidate.channel_sums(state, repeat, shift)
+        assert same(sums, REFERENCE.channel_sums(rows.state, rows.repeat, shift))
+    expected = rows.statistics(REFERENCE)
+    assert_same_stats(candidate, rows.statistics(candidate), expected)
+    quantised = candidate.quantise(state, signs, repeat, expected.shift)
+    assert_same_stats(candidate, quantised, expected)
+    assert same(candidate.get(state), rows.state)  # none of them writes
+
+
+@pytest.mark.parametrize("half", [0.5, 1.5, 2.5, 0.49999999999999994, 1e9 + 0.5])
+def test_halves_are_rounded_to_even(candidate: Backend, half: float) -> None:
+    # rint: 0.5 -> 0, 1.5 -> 2, 2.5 -> 2, and just below a half -> 0.
+    state, repeat = candidate.put(np.array([[half]])), candidate.put(np.array([1], np.int32))
+    assert candidate.channel_sums(state, repeat, 0).tolist() == [round(half)]
+    stats = candidate.quantise(state, candidate.put(np.array([[-1]], np.int8)), repeat, 0)
+    assert candidate.get(stats.q)[0, 0, 0] == -round(half)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_flip_and_group_sums(candidate: Backend, shape: tuple[int, int]) -> None:
+    rows = Rows.random(*shape)
+    table = np.random.default_rng(1).choice(np.array([-1, 1], np.int8), (rows.n_groups, shape[1]))
+    stats, expected = rows.statistics(candidate), rows.statistics(REFERENCE)
+    group = candidate.put(rows.group)
+    flipped, expected_flipped = candidate.flip(stats, group, table), REFERENCE.flip(expected, rows.group, table)
+    assert_same_stats(candidate, flipped, expected_flipped)
+    assert_same_stats(candidate, stats, expected)  # the original is left alone
+    for mine, theirs in ((stats, expected), (flipped, expected_flipped)):
+        n_groups = rows.n_groups + 2  # two without rows
+        sums = zip(candidate.group_sums(mine, group, n_groups), REFERENCE.group_sums(theirs, rows.group, n_groups), strict=True)
+        assert all(same(one, other) for one, other in sums)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reweight(candidate: Backend, shape: tuple[int, int]) -> None:
+    rows = Rows.random(*shape)
+    table = np.exp(np.random.default_rng(2).normal(scale=20.0, size=(rows.n_groups, 2, shape[1])))
+    state, expected = candidate.put(rows.state), REFERENCE.put(rows.state)
+    signs, group = candidate.put(rows.signs), candidate.put(rows.group)
+    for _ in range(3):
+        maximum = candidate.reweight(state, signs, group, table)
+        assert maximum == REFERENCE.reweight(expected, rows.signs, rows.group, table) == expected.max()
+        assert same(candidate.get(state), expected)
+    assert ((expected == 0) == (rows.state == 0)).all()
+    assert expected[expected > 0].min() >= STATE_FLOOR
+
+
+def test_reweight_by_hand(candidate: Backend) -> None:
+    state = candidate.put(np.array([[1.0, 2.0], [0.0, STATE_FLOOR], [8.0, 0.5]]))
+    signs = candidate.put(np.array([[1, -1], [1, -1], [-1, 1]], np.int8))
+    group = candidate.put(np.array([1, 0, 1], np.int32))
+    table = np.array([[[2.0, 0.5], [4.0, 8.0]], [[0.25, 3.0], [5.0, 16.0]]])  # (group, sign, class)
+    # Row 0, group 1: signs (+, -): 1 * 5, 2 * 3. Row 1, group 0: 0 stays 0, the floor stays (times 1/2).
+    # Row 2, group 1: signs (-, +): 8 * 1/4, 0.5 * 16.
+    assert candidate.reweight(state, signs, group, table) == 8.0
+    assert candidate.get(state).tolist() == [[5.0, 6.0], [0.0, STATE_FLOOR], [2.0, 8.0]]
+
+
+# ---- growing trees -----------------------------------------------------------------------------------------------------------
+
+
+def random_codes(n_rows: int, n_features: int, seed: int) -> BinnedMatrix:
+    """Codes of every kind: many and few bins, one heavy bin, missing values, constant and empty features."""
+    rng = np.random.default_rng([n_rows, n_features, seed])
+    kinds = [
+        lambda: rng.integers(1, 256, n_rows),
+        lambda: rng.integers(0, 256, n_rows),
+        lambda: rng.integers(1, 5, n_rows),
+        lambda: rng.integers(0, 3, n_rows),
+        lambda: np.where(rng.random(n_rows) < 0.9, 2, rng.integers(1, 9, n_rows)),
+        lambda: np.where(rng.random(n_rows) < 0.9, 0, rng.integers(0, 9, n_rows)),
+        lambda: rng.integers(0, 2, n_rows),  # a constant, or missing
+        lambda: np.full(n_rows, 1),
+        lambda: np.zeros(n_rows),
+    ]
+    codes = np.array([kinds[int(rng.integers(len(kinds)))]() for _ in range(n_features)], np.uint8)
+    matrix = coded(codes)
+    spare = rng.integers(0, 3, n_features).astype(np.int32)  # bins that no row is in
+    return replace(matrix, n_bins=np.minimum(matrix.n_bins + spare, 256).astype(np.int32))
+
+
+def watched_growth(backend: Backend, data: Any, stats: Stats, max_leaves: int) -> tuple[Frontier, list[list[dict[str, Any]]]]:
+    """Grow a batch as `gpuboost.learners.growth.grow` does. After every step, note what the contract fixes."""
+    steps: list[list[dict[str, Any]]] = []
+    frontier = backend.start_growth(data, stats, max_leaves)
+
+    def look() -> None:
+        nodes, rows = np.array(backend.get(frontier.nodes)), backend.get(frontier.rows)
+        current = backend.get(frontier.current)
+        totals, edges = np.array(backend.get(frontier.totals)), np.array(backend.get(frontier.edges))
+        steps.append(
+            [
+                {
+                    "nodes": nodes[t][:, [START, STOP, FEATURE, CUT, MISSING_LEFT, LEFT, BASELINE, GAIN]],
+                    "key": nodes[t, :, KEY],
+                    "totals": totals[t],
+                    "edges": edges[t],
+                    "current": int(current[t]),
+                    "rows": [sorted(rows[t, start:stop].tolist()) for start, stop in nodes[t][:, [START, STOP]]],
+                }
+                for t in range(len(nodes))
+            ]
+        )
+
+    look()
+    backend.expand(frontier, (0,))
+    look()
+    for step in range(max_leaves - 1):
+        if not backend.select(frontier):
+            break
+        backend.partition(frontier)
+        look()
+        if step < max_leaves - 2:
+            backend.expand(frontier, (2 * step + 1, 2 * step + 2))
+            look()
+    return frontier, steps
+
+
+def assert_same_growth(mine: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
+    for one, other in zip(mine, theirs, strict=True):
+        assert one["current"] == other["current"]
+        assert one["rows"] == other["rows"]
+        for name in ("nodes", "totals", "edges"):
+            assert same(one[name], other[name]), name
+        # A backend may close a node early that will never be cut; if it is wrong, a later step shows it.
+        queued = one["key"] != CLOSED
+        assert same(one["key"][queued], other["key"][queued])
+
+
+@pytest.mark.parametrize("max_leaves", [2, 3, 8, 20])
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "n_channels"),
+    [(1, 1, 1), (2, 1, 2), (30, 3, 3), (400, 5, 2), (150, 17, 5), (257, 3, 16), (40, 33, 17), (60, 65, 4), (90, 4, 30)],
+)
+def test_growth(candidate: Backend, n_rows: int, n_features: int, n_channels: int, max_leaves: int) -> None:
+    matrix, rows = random_codes(n_rows, n_features, 0), Rows.random(n_rows, n_channels, 1)
+    frontier, mine = watched_growth(candidate, candidate.load(matrix), rows.statistics(candidate), max_leaves)
+    expected, theirs = watched_growth(REFERENCE, REFERENCE.load(matrix), rows.statistics(REFERENCE), max_leaves)
+    for one, other in zip(mine, theirs, strict=True):
+        assert_same_growth(one, other)
+    assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+    for before in (0, 5, 7):
+        cell, expected_cell = candidate.put(np.full(n_rows, before, np.int32)), np.full(n_rows, before, np.int32)
+        candidate.set_bit(cell, 1, frontier)
+        REFERENCE.set_bit(expected_cell, 1, expected)
+        assert same(candidate.get(cell), expected_cell)
+
+
+@pytest.mark.parametrize("n_channels", [1, 2, 3, 4, 5, 8, 9, 12, 13, 16, 17, 20, 30])
+def test_sums_near_the_limit(candidate: Backend, n_channels: int) -> None:
+    # Two rows that a cut tells apart, with 2**29 - 1 units in every channel: the channel sums of abs(q) are at the limit of
+    # the shift rule, and the score 2 C (2**29 - 1) is beyond int32 from three channels on, beyond uint32 from five.
+    q = np.full((2, n_channels), 2**29 - 1)
+    q[0] *= -1
+    stats = stats_of(candidate, q)
+    frontier = grow(candidate, candidate.load(coded([[1, 2]])), stats, 2)
+    nodes = candidate.get(frontier.nodes)[0]
+    assert nodes[0, [FEATURE, CUT, MISSING_LEFT, LEFT]].tolist() == [0, 1, 1, 1]
+    assert int(nodes[0, GAIN]) == 2 * n_channels * (2**29 - 1) == stats.total
+    assert candidate.get(frontier.edges)[0, 0].tolist() == [2 * (2**29 - 1)] * n_channels
+
+
+@pytest.mark.parametrize("max_leaves", [2, 5, 12])
+@pytest.mark.parametrize("name", ["numpy", *CANDIDATES])
+def test_batch_grows_each_tree_as_if_alone(name: str, max_leaves: int) -> None:
+    # The three trees end at different steps: the second has nothing to gain at all, the third one cut.
+    with NumpyBackend() if name == "numpy" else CANDIDATES[name]() as backend:
+        matrix = random_codes(120, 6, 3)
+        codes = matrix.codes.copy()
+        codes[0] = 1 + np.arange(120) // 60
+        matrix = coded(codes)
+        data = backend.load(matrix)
+        rng = np.random.default_rng(3)
+        single = np.where(codes[0][:, None] == 1, 5, -5) * np.ones((120, 3), np.int64)
+        alone = [stats_of(backend, q) for q in (rng.integers(-50, 51, (120, 3)), np.zeros((120, 3), np.int64), single)]
+        q = np.concatenate([backend.get(stats.q) for stats in alone])
+        batch = Stats(backend.put(q), 0, sum(s.signed for s in alone), sum(s.mass for s in alone))
+
+        def grown(stats: Stats) -> tuple[list[dict[str, Any]], NDArray[Any]]:
+            frontier, steps = watched_growth(backend, data, stats, max_leaves)
+            return steps[-1], np.array(backend.get(backend.node_of_rows(frontier)))
+
+        together, nodes_of_rows = grown(batch)
+        assert len(together) == 3
+        for t, stats in enumerate(alone):
+            (one,), node_of_rows = grown(stats)
+            one["current"] = together[t]["current"]  # a tree that is done has no current node while others grow
+            assert_same_growth([together[t]], [one])
+            assert same(nodes_of_rows[t], node_of_rows[0])
+        assert [int((tree["nodes"][:, -1] > 0).sum()) for tree in together] == [max_leaves - 1, 0, 1]  # popped nodes
+
+
+def test_statistics_are_not_shared(candidate: Backend) -> None:
+    # Sets of equal size, or of equal padded size, on one backend must not write into each other's statistics.
+    kept = []
+    for n_channels in (4, 3, 4, 2, 3):
+        rows = Rows.random(50, n_channels, len(kept))
+        kept.append((rows.statistics(candidate), rows.statistics(REFERENCE)))
+    for stats, expected in kept:
+        assert_same_stats(candidate, stats, expected)
+
+
+# ---- using trees -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_rows", "n_features", "n_classes"), [(1, 1, 1), (300, 5, 3), (77, 70, 6), (1000, 20, 10)])
+def test_apply_and_predict(candidate: Backend, n_rows: int, n_features: int, n_classes: int) -> None:
+    matrix, other = random_codes(n_rows, n_features, 5), random_codes(n_rows, n_features, 6)
+    trees = []
+    rng = np.random.default_rng(5)
+    for max_leaves in (2, 3, 6, 11, 2):
+        stats = Rows.random(n_rows, n_classes, max_leaves).statistics(REFERENCE)
+        frontier = grow(REFERENCE, matrix, stats, max_leaves)
+        tree = harvest(frontier.nodes[0], frontier.edges[0], REFERENCE.node_of_rows(frontier)[0], stats.total).tree
+        trees.append(replace(tree, values=rng.normal(size=tree.values.shape)))
+    ensemble = Ensemble.from_trees(trees, n_classes)
+    for codes in (matrix, other):
+        data = candidate.load(codes)
+        summed = candidate.put(np.zeros((n_rows, n_classes)))
+        expected = np.zeros((n_rows, n_classes))
+        for tree in trees:
+            leaf = candidate.apply(tree, data)
+            assert same(candidate.get(leaf), REFERENCE.apply(tree, codes))
+            candidate.add_scores(summed, leaf, tree.values)
+            REFERENCE.add_scores(expected, REFERENCE.apply(tree, codes), tree.values)
+            assert same(candidate.get(summed), expected)
+        predicted = candidate.put(np.zeros((n_rows, n_classes)))
+        candidate.predict(ensemble, data, predicted, 0, 2)
+        candidate.predict(ensemble, data, predicted, 2, 5)
+        assert same(candidate.get(predicted), expected)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 30])
+@pytest.mark.parametrize("n_rows", [1, 250])
+def test_error(candidate: Backend, n_rows: int, n_classes: int) -> None:
+    rng = np.random.default_rng([n_rows, n_classes])
+    f = rng.integers(-2, 3, (n_rows, n_classes)).astype(np.float64)  # ties, zeros and -0.0
+    f[f == 2] = -0.0
+    units = rng.integers(1, 2**40, n_rows)
+    labels = rng.integers(0, n_classes, n_rows).astype(np.int32)
+    signs = rng.choice(np.array([-1, 1], np.int8), (n_rows, n_classes))
+    for target in (labels, signs):
+        got = candidate.error(candidate.put(f), candidate.put(target), candidate.put(units))
+        assert got == REFERENCE.error(f, target, units)
+
+
+def test_error_by_hand(candidate: Backend) -> None:
+    f = candidate.put(np.array([[0.0, 0.0], [1.0, 2.0], [-0.0, 0.0], [3.0, -1.0]]))
+    units = candidate.put(np.array([1, 10, 100, 1000]))
+    # The first largest scores are at 0, 1, 0, 0.
+    assert candidate.error(f, candidate.put(np.array([0, 1, 1, 0], np.int32)), units) == 100
+    # Predicted signs: (-, -), (+, +), (-, -), (+, -). Wrong: 0 of the first, 1 of the second, 1 of the third, 2 of the last.
+    signs = np.array([[-1, -1], [-1, 1], [1, -1], [-1, 1]], np.int8)
+    assert candidate.error(f, candidate.put(signs), units) == 10 + 100 + 2 * 1000
+
+
+# ---- whole fits --------------------------------------------------------------------------------------------------------------
+
+
+def column(kind: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    match kind:
+        case "normal":
+            return rng.normal(size=n)
+        case "sparse":
+            return np.where(rng.random(n) < 0.85, 0.0, rng.normal(size=n))
+        case "integers":
+            return rng.integers(0, 4, n).astype(float)
+        case "some missing":
+            return np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n))
+        case "mostly missing":
+            return np.where(rng.random(n) < 0.8, np.nan, rng.integers(0, 3, n))
+        case "zero or missing":
+            return np.where(rng.random(n) < 0.5, np.nan, 0.0)
+        case "constant":
+            return np.full(n, 7.0)
+        case "infinite":
+            return rng.choice([-np.inf, -1.0, 1.0, np.inf], n)
+        case _:
+            return np.full(n, np.nan)
+
+
+KINDS = [
+    "normal",
+    "sparse",
+    "integers",
+    "some missing",
+    "mostly missing",
+    "zero or missing",
+    "constant",
+    "infinite",
+    "all missing",
+]
+SIZES = [(1, 2), (2, 1), (3, 3), (17, 2), (40, 40), (60, 5), (150, 20), (150, 70), (400, 9), (1000, 9), (2500, 4), (5000, 3)]
+CLASSES = [2, 3, 4, 5, 7, 10, 16, 30, 1]
+LEARNERS: list[Learner] = [
+    *(HammingTree(n) for n in (2, 3, 5, 9)),
+    *(StumpProduct(n) for n in (1, 2, 3)),
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A whole fit. Options go round with different periods, so that the cases mix them all."""
+
+    number: int
+
+    @property
+    def turn(self) -> int:
+        """A counter that meets other sizes every time the sizes have gone round."""
+        return self.number + self.number // len(SIZES)
+
+    @property
+    def booster(self) -> AdaBoostMH:
+        return AdaBoostMH(
+            LEARNERS[self.number % len(LEARNERS)],
+            "uniform" if self.multi_label or self.turn % 4 == 3 else "single-label",
+            "real" if self.turn % 3 == 1 else "discrete",
+            (1.0, 0.3, 1.0, 3.0, 1.0)[self.number % 5],
+        )
+
+    @property
+    def multi_label(self) -> bool:
+        return self.turn % 4 == 2
+
+    @property
+    def n_rounds(self) -> int:
+        # About as much work for the NumPy backend in every case: it is a Python loop over cuts.
+        data = self.data(0)
+        n_nodes = 2 * getattr(self.booster.learner, "max_leaf_nodes", 2 * getattr(self.booster.learner, "n_factors", 1))
+        return int(np.clip(60_000 // (n_nodes * int(data.mapper().n_bins.sum())), 2, 8))
+
+    def data(self, part: int) -> Data:
+        """The training set (0), or a validation set of the same size (1)."""
+        i = self.number
+        rng = np.random.default_rng([i, part])
+        n_rows, n_features = SIZES[i % len(SIZES)]
+        n_classes = CLASSES[i % len(CLASSES)]
+        kinds = ["integers"] if i % 11 == 10 else KINDS[self.turn % 3 :]  # integers alone: ties everywhere
+        X = np.stack([column(kinds[f % len(kinds)], n_rows, rng) for f in range(n_features)], axis=1)
+        signal = np.nan_to_num(X, posinf=3, neginf=-3).cumsum(axis=1)
+        if self.multi_label or n_classes == 1:
+            noise = rng.normal(size=(n_rows, n_classes))
+            signs = np.where(signal[:, np.arange(n_classes) % n_features] + noise > 0, 1, -1).astype(np.int8)
+        else:
+            labels = (signal[:, -1] + rng.normal(scale=0.7, size=n_rows)).round().astype(int) % n_classes
+            signs = sign_matrix(labels, n_classes)
+        weights = (None, rng.integers(1, 6, n_rows) / 3.0, rng.uniform(0.01, 1.0, n_rows))[i % 7 % 3]
+        return Data(X, signs, weights, max_bins=(255, 60, 16, 5)[self.turn % 4])
+
+    def fit(self, backend: Backend) -> Training:
+        return fit(self.booster, self.data(0), backend, self.n_rounds, evaluation=self.data(1))
+
+
+def outcome(case: Case, backend: Backend) -> tuple[str, dict[str, list[float]], list[bytes], str]:
+    training, data = case.fit(backend), case.data(0)
+    mapper = data.mapper()
+    predictions = [scores(training.trees, case.data(part), backend, mapper).tobytes() for part in (0, 1)]
+    history = {key: values for key, values in training.history.items() if key != "seconds"}
+    return digest(training.trees, data.n_classes), history, predictions, training.reason
+
+
+@pytest.mark.parametrize("case", [Case(i) for i in range(72)], ids=lambda case: str(case.number))
+def test_fit(case: Case) -> None:
+    expected = outcome(case, REFERENCE)
+    for name, opened in CANDIDATES.items():
+        with opened() as backend:
+            assert outcome(case, backend) == expected, name
+
+
+def test_cases_cover_the_options() -> None:
+    """That the periods above do mix: every learner with every variant and rate, and most fits do something."""
+    cases = [Case(i) for i in range(72)]
+    assert len({(str(c.booster.learner), c.booster.variant) for c in cases}) == 2 * len(LEARNERS)
+    assert len({(c.booster.initial_weights, c.multi_label) for c in cases}) == 3
+    assert {c.booster.learning_rate for c in cases} == {0.3, 1.0, 3.0}
+    assert {c.data(0).n_classes for c in cases} == set(CLASSES)
+    assert {c.data(0).X.shape for c in cases} == set(SIZES)
+
+
+@pytest.mark.parametrize("number", range(0, 72, 5))
+def test_order_of_rows_does_not_matter(candidate: Backend, number: int) -> None:
+    case = Case(number)
+    data = case.data(0)
+    order = np.random.default_rng(number).permutation(len(data.X))
+    one, other = (fit(case.booster, d, candidate, case.n_rounds) for d in (data, data.take(order)))
+    assert digest(one.trees, data.n_classes) == digest(other.trees, data.n_classes)
+    assert {k: v for k, v in one.history.items() if k != "seconds"} == {
+        k: v for k, v in other.history.items() if k != "seconds"
+    }
+
+
+MANY = [(40, 2, 4), (40, 2, 3), (40, 3, 3), (30, 3, 3), (40, 2, 5), (40, 2, 4)]  # (n_rows, n_features, n_classes)
+
+
+def test_one_backend_serves_many_fits(candidate: Backend) -> None:
+    # What a backend keeps between rounds must not leak into another problem, in whatever order they come.
+    booster = AdaBoostMH(HammingTree(4), "single-label")
+    sets = [blobs(n_rows, n_features, n_classes, seed) for seed in (0, 1) for n_rows, n_features, n_classes in MANY]
+    expected = [digest(fit(booster, data, REFERENCE, 2).trees, data.n_classes) for data in sets]
+    for _ in range(2):
+        assert [digest(fit(booster, data, candidate, 2).trees, data.n_classes) for data in sets] == expected
