@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Stats
+from gpuboost.backends.base import Backend, Device, Stats
 from gpuboost.boosters.base import Problem, Round
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.exactmath import log
@@ -49,8 +49,11 @@ class AdaBoostMH:
     def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
         weights = self.row_state(problem)
-        for tree in trees:
-            weights.update(backend.apply(tree, data), tree.values)
+        for t, tree in enumerate(trees, start=1):
+            group = backend.apply(tree, data)
+            if t == len(trees) and is_perfect(tree, backend, weights.statistics(), group):
+                return  # where one long training has ended, a continued one ends
+            weights.update(group, tree.values)
         stats = weights.statistics()
         while True:
             weak = self.learner(backend, data, stats)
@@ -82,6 +85,12 @@ class AdaBoostMH:
             values = 0.5 * log((stats.total + edge) / (stats.total - edge)) * weak.tree.values  # eq. 12
         step: NDArray[np.float64] = np.clip(self.learning_rate * values, -MAX_STEP, MAX_STEP)
         return step
+
+
+def is_perfect(tree: Tree, backend: Backend, stats: Stats, group: Device) -> bool:
+    """Whether the votes of ``tree`` are right for every row and class that has a weight; ``group`` are the rows' leaves."""
+    signed, _ = backend.group_sums(stats, group, tree.n_leaves)
+    return int(np.where(tree.values > 0, signed, -signed).sum()) == stats.total
 
 
 def n_rows(problem: Problem) -> int:
