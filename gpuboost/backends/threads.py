@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 from collections.abc import Callable
@@ -11,8 +12,8 @@ from typing import Any
 def usable_threads(n_jobs: int | None) -> int:
     """Return the number of threads for ``n_jobs``: never more than the process may use.
 
-    The limit is the CPU affinity, the container's CPU quota and ``OMP_NUM_THREADS``, and 1 inside a worker of a parallel joblib
-    call that has shared out the CPUs already. ``None`` and -1 mean the limit, -2 one less, and so on, as in scikit-learn.
+    The limit is the CPU affinity, the container's CPU quota and ``OMP_NUM_THREADS``, and 1 inside a worker of a parallel call.
+    ``None`` and -1 mean the limit, -2 one less, and so on, as in scikit-learn.
 
     Raises
     ------
@@ -23,12 +24,23 @@ def usable_threads(n_jobs: int | None) -> int:
 
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; expected None, a positive number of threads, or -1 for all")
-    limit = int(min(joblib.cpu_count(), joblib.effective_n_jobs(-1)))
-    variable = os.environ.get("OMP_NUM_THREADS", "")
+    limit = 1 if is_worker() else int(joblib.cpu_count())
+    variable = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if variable.isdigit() and int(variable) > 0:
         limit = min(limit, int(variable))
     wanted = limit if n_jobs is None else n_jobs if n_jobs > 0 else limit + 1 + n_jobs
     return max(1, min(wanted, limit))
+
+
+def is_worker() -> bool:
+    """Whether other workers of a parallel call share the CPUs: those of joblib's threads, or of a pool of `multiprocessing`.
+
+    (joblib's processes of the default kind, loky, are given their share of the CPUs as ``OMP_NUM_THREADS``.)
+    """
+    from joblib.parallel import get_active_backend
+
+    in_thread_of_call = threading.current_thread() is not threading.main_thread() and get_active_backend()[0].nesting_level
+    return multiprocessing.current_process().daemon or bool(in_thread_of_call)
 
 
 class Team:
