@@ -34,7 +34,8 @@ class AdaBoostMH:
         "discrete" multiplies the votes by one coefficient (eq. 12); "real" gives every leaf and class its own, the minimiser of
         the loss on the leaf (section 2.3 leaves the criterion open; the tree is grown by the discrete edge).
     learning_rate : float
-        Multiplies the coefficients; 1 is the paper's algorithm.
+        Multiplies the coefficients; 1 is the paper's algorithm. Above 2 the loss may rise, which ends the training: the round
+        is not kept, unless it is the first.
     """
 
     learner: Learner
@@ -55,7 +56,9 @@ class AdaBoostMH:
                 return  # where one long training has ended, a continued one ends
             weights.update(group, tree.values)
         stats = weights.statistics()
-        while True:
+        loss = weights.loss(stats)
+        overshoots = self.learning_rate > 2.0  # twice the optimal coefficient leaves the loss as it is, more raises it
+        while not (overshoots and loss > 1.0):
             weak = self.learner(backend, data, stats)
             if weak.edge == 0:
                 return
@@ -64,8 +67,10 @@ class AdaBoostMH:
             by_group = values[weak.leaf]
             weights.update(weak.group, by_group)
             stats = weights.statistics()
-            tree = replace(weak.tree, values=values)
-            yield Round(tree, edge / total, weights.loss(stats), weak.group, by_group)
+            before, loss = loss, weights.loss(stats)
+            if overshoots and before < 1.0 and loss > before:
+                return
+            yield Round(replace(weak.tree, values=values), edge / total, loss, weak.group, by_group)
             if edge == total:  # a perfect learner: there is nothing left to learn from
                 return
 
