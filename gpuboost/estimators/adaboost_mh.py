@@ -33,8 +33,9 @@ class AdaBoostMHClassifier(BoostingClassifier):
     learner : {"tree", "stump", "product"}, default "tree"
         The weak learner: Hamming trees (section 3 of the paper), decision stumps, or products of decision stumps (Kegl and
         Busa-Fekete 2009).
-    max_leaf_nodes : int, default 20
-        Leaves of a Hamming tree, at least 2: the paper's number of inner nodes plus one.
+    max_leaf_nodes : int or "auto", default "auto"
+        Leaves of a Hamming tree, at least 2: the paper's number of inner nodes plus one. "auto" is 20, or on less than 2000 rows
+        one for every 100 rows, but no less than there are classes and no less than 4: small sets want small trees.
     n_factors : int, default 3
         Stumps of a product, 1 to 8.
     variant : {"discrete", "real"}, default "discrete"
@@ -119,7 +120,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         *,
         n_estimators: int = 1000,
         learner: Literal["tree", "stump", "product"] = "tree",
-        max_leaf_nodes: int = 20,
+        max_leaf_nodes: int | Literal["auto"] = "auto",
         n_factors: int = 3,
         variant: Literal["discrete", "real"] = "discrete",
         learning_rate: float = 1.0,
@@ -157,13 +158,16 @@ class AdaBoostMHClassifier(BoostingClassifier):
 
     def _check_own_parameters(self) -> None:
         parameters.check_choice("learner", self.learner, ("tree", "stump", "product"))
-        parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
+        if isinstance(self.max_leaf_nodes, str):
+            parameters.check_choice("max_leaf_nodes", self.max_leaf_nodes, ("auto",))
+        else:
+            parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_integer("n_factors", self.n_factors, 1, MAX_FACTORS)
         parameters.check_choice("variant", self.variant, ("discrete", "real"))
         parameters.check_positive("learning_rate", self.learning_rate)
         parameters.check_choice("initial_weights", self.initial_weights, ("auto", "single-label", "uniform"))
 
-    def _make_booster(self, encoder: LabelEncoder, previous: Self | None) -> AdaBoostMH:
+    def _make_booster(self, encoder: LabelEncoder, n_rows: int, previous: Self | None) -> AdaBoostMH:
         if encoder.multi_label and self.initial_weights == "single-label":
             raise ValueError(
                 'initial_weights="single-label" needs one label a row, but y is an indicator matrix; use "uniform" or "auto"'
@@ -181,8 +185,14 @@ class AdaBoostMHClassifier(BoostingClassifier):
         if self.learner == "product":
             learner = StumpProduct(self.n_factors)
         else:
-            learner = HammingTree(self.max_leaf_nodes if self.learner == "tree" else 2)
+            learner = HammingTree(self._leaves(len(encoder.classes), n_rows) if self.learner == "tree" else 2)
         return AdaBoostMH(learner, self.initial_weights_, self.variant, float(self.learning_rate))  # type: ignore[arg-type]
+
+    def _leaves(self, n_classes: int, n_rows: int) -> int:
+        """Return the number of leaves that ``max_leaf_nodes`` stands for."""
+        if isinstance(self.max_leaf_nodes, str):
+            return min(20, max(4, n_classes, n_rows // 100))
+        return int(self.max_leaf_nodes)
 
     def _offset(self, n_classes: int) -> float:
         """Return the log of the odds against a class that its initial weights have levelled."""

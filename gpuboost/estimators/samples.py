@@ -45,6 +45,11 @@ class Sample:
         """Return the integer weights of the rows, see `gpuboost.fixedpoint.weight_units`."""
         return weight_units(*split_weights(self.weights))
 
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, those with integer weights counted as repeated."""
+        return int(split_weights(self.weights)[0].sum(dtype=np.int64))
+
     def fit_bins(self, max_bins: int, n_threads: int) -> BinMapper:
         """Choose the cuts on the rows of the sample."""
         units = np.zeros(len(self.X), np.int64)
