@@ -34,8 +34,8 @@ class AdaBoostMHClassifier(BoostingClassifier):
         The weak learner: Hamming trees (section 3 of the paper), decision stumps, or products of decision stumps (Kegl and
         Busa-Fekete 2009).
     max_leaf_nodes : int or "auto", default "auto"
-        Leaves of a Hamming tree, at least 2: the paper's number of inner nodes plus one. "auto" is 20, or on less than 2000 rows
-        one for every 100 rows, but no less than there are classes and no less than 4: small sets want small trees.
+        Leaves of a Hamming tree, at least 2: the paper's number of inner nodes plus one. "auto" is 20, or on less than 2000
+        rows one for every 100 rows, but no less than there are classes (up to 20) and than 4: small sets want small trees.
     n_factors : int, default 3
         Stumps of a product, 1 to 8.
     variant : {"discrete", "real"}, default "discrete"
