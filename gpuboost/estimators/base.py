@@ -159,7 +159,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             units,
             n_rounds=self.n_estimators,
             trees=previous.ensemble_.trees() if previous else (),
-            history=previous._history_to_continue(names, bool(self.early_stopping)) if previous else None,
+            history=self._history_so_far(names, previous),
             evaluation={
                 name: (one.problem(backend, self.bin_mapper_, encoder)[0], one.units()) for name, one in evaluation.items()
             },
@@ -220,13 +220,20 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"got {self.n_estimators}"
             )
 
-    def _history_to_continue(self, names: list[str], stopping: bool) -> History:
-        """Return the history with one list for each quantity that will be recorded; NaN for rounds that did not record it."""
-        if stopping and f"{names[0]}_error" not in self.history_:
+    def _history_so_far(self, names: list[str], previous: Self | None) -> History:
+        """Return one list for each quantity that will be recorded; NaN for earlier rounds that did not record it."""
+        if self.early_stopping and previous and f"{names[0]}_error" not in previous.history_:
             raise ValueError("warm_start=True with early stopping needs the evaluation set to be there from the first fit on")
-        keys = ["train_loss", "edge", *(f"{name}_{what}" for name in names for what in ("loss", "error"))]
-        nothing = [float("nan")] * self.n_estimators_
-        return {key: self.history_.get(key, nothing) for key in [*keys, "train_error", "seconds"]}
+        keys = [
+            "train_loss",
+            "edge",
+            *(f"{name}_{what}" for name in names for what in ("loss", "error")),
+            "train_error",
+            "seconds",
+        ]
+        if previous is None:
+            return {key: [] for key in keys}
+        return {key: previous.history_.get(key, [float("nan")] * previous.n_estimators_) for key in keys}
 
     def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> NDArray[Any]:
         """Return X as a matrix of numbers, with the columns that the estimator knows (or learns with ``reset=True``)."""
@@ -297,6 +304,13 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray, shape (n_rows,) or (n_rows, n_classes)
             The label with the largest score, the first of equals, in the dtype of ``classes_``; or the 0/1 matrix of a
             multi-label problem, int64.
+
+        Raises
+        ------
+        ValueError
+            If X has no rows, or not the columns of the training set. All methods that take X raise it.
+        TypeError
+            If X is sparse.
         """
         return self._scores_by_blocks(X, self._labels)
 

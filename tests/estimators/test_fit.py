@@ -350,3 +350,12 @@ def test_what_cannot_be_continued() -> None:
 def test_without_warm_start_a_fit_starts_anew() -> None:
     model = make(3).fit(X, NOISY)
     assert digest(model.set_params(n_estimators=2).fit(X, NOISY)) == digest(make(2).fit(X, NOISY))
+
+
+def test_a_model_of_no_rounds_has_an_empty_history() -> None:
+    """Every row stands twice, with both labels: no weak learner has an edge."""
+    model = make(warm_start=True, early_stopping=True).fit(np.r_[X, X], np.r_[Y > 0, Y <= 0], eval_set=(X, Y > 0))
+    assert model.n_estimators_ == 0
+    assert model.history_ == {key: [] for key in ("train_loss", "train_error", "edge", "seconds", "valid_loss", "valid_error")}
+    assert list(model.staged_predict(X)) == []
+    assert model.fit(np.r_[X, X], np.r_[Y > 0, Y <= 0], eval_set=(X, Y > 0)).n_estimators_ == 0
