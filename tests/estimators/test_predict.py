@@ -146,3 +146,10 @@ def test_an_estimator_that_is_not_fitted(method: str) -> None:
         getattr(make(), method)(*((X, NOISY) if method == "score" else (X,)))
     with pytest.raises(NotFittedError):
         _ = make().feature_importances_
+
+
+def test_a_score_of_zero_predicts_no_label() -> None:
+    """Every row stands twice, the second time with the other labels: all scores are 0."""
+    model = make().fit(np.r_[X, X], np.r_[INDICATORS, 1 - INDICATORS])
+    assert not model.predict(X).any()
+    assert (model.predict_proba(X) == 0.5).all()
