@@ -52,7 +52,7 @@ class AdaBoostMH:
         weights = self.row_state(problem)
         for t, tree in enumerate(trees, start=1):
             group = backend.apply(tree, data)
-            if t == len(trees) and is_perfect(tree, backend, weights.statistics(), group):
+            if t == len(trees) and self.was_perfect(tree, group, weights.statistics(), problem):
                 return  # where one long training has ended, a continued one ends
             weights.update(group, tree.values)
         stats = weights.statistics()
@@ -74,6 +74,13 @@ class AdaBoostMH:
             if edge == total:  # a perfect learner: there is nothing left to learn from
                 return
 
+    def was_perfect(self, tree: Tree, group: Device, stats: Stats, problem: Problem) -> bool:
+        """Whether ``tree``, grown from ``stats``, was a perfect learner: edge 1."""
+        if not is_right(tree, problem.backend, stats, group):
+            return False
+        # Leaf values of the real variant may have other signs than the votes, which only the learner knows.
+        return self.variant == "discrete" or self.learner(problem.backend, problem.data, stats).edge == stats.total
+
     def coefficients(self, weak: WeakTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
         """Return the leaf values of the round, shape (n_leaves, n_classes)."""
         if self.variant == "real":
@@ -92,8 +99,8 @@ class AdaBoostMH:
         return step
 
 
-def is_perfect(tree: Tree, backend: Backend, stats: Stats, group: Device) -> bool:
-    """Whether the votes of ``tree`` are right for every row and class that has a weight; ``group`` are the rows' leaves."""
+def is_right(tree: Tree, backend: Backend, stats: Stats, group: Device) -> bool:
+    """Whether the values of ``tree`` have the right signs for all rows and classes of any weight; ``group``: the rows' leaves."""
     signed, _ = backend.group_sums(stats, group, tree.n_leaves)
     return int(np.where(tree.values > 0, signed, -signed).sum()) == stats.total
 
