@@ -100,7 +100,7 @@ class AdaBoostMH:
 
 
 def is_right(tree: Tree, backend: Backend, stats: Stats, group: Device) -> bool:
-    """Whether the values of ``tree`` have the right signs for all rows and classes of any weight; ``group``: the rows' leaves."""
+    """Whether the values of ``tree`` have the right signs for all that has a weight; ``group`` are the rows' leaves."""
     signed, _ = backend.group_sums(stats, group, tree.n_leaves)
     return int(np.where(tree.values > 0, signed, -signed).sum()) == stats.total
 
