@@ -211,6 +211,27 @@ def test_interrupt_within_a_round() -> None:
     assert {len(values) for values in result.history.values()} == {2}
 
 
+def test_interrupt_between_history_and_model() -> None:
+    class Late:
+        """A round that is interrupted when its tree is taken, after its numbers went into the history."""
+
+        def __init__(self, step: Round) -> None:
+            self.edge, self.loss, self.group, self.values = step.edge, step.loss, step.group, step.values
+
+        @property
+        def tree(self) -> Tree:
+            raise KeyboardInterrupt
+
+    class InterruptedLate(Scripted):
+        def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Any]:
+            for n, step in enumerate(super().rounds(problem, trees)):
+                yield Late(step) if n == 2 else step
+
+    result = train(InterruptedLate([1.0] * 9), *one_row(0, NumpyBackend()), n_rounds=9)
+    assert len(result.trees) == 2
+    assert {len(values) for values in result.history.values()} == {2}
+
+
 def test_interrupt_before_the_first_round_is_raised() -> None:
     class Impatient(Scripted):
         def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:

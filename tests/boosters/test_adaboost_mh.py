@@ -322,6 +322,47 @@ def test_learning_rate_multiplies_the_values(backend: Backend, variant: Any) -> 
     assert other.values.tolist() == (MAX_STEP * np.sign(one.values)).tolist()
 
 
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_twice_the_coefficient_leaves_the_loss_as_it_is(backend: Backend, learner: Learner) -> None:
+    # e^(2 alpha) = (1 + gamma) / (1 - gamma): Z = (1 + gamma)/2 e^(-2 alpha) + (1 - gamma)/2 e^(2 alpha) = 1.
+    data = blobs(80, 3, 3, seed=17, noise=2.0)
+    history = fit(single_label(learner, learning_rate=2.0), data, backend, 4).history
+    allowed = sum(2 * rounding(data) / (1 - edge) for edge in history["edge"])
+    assert allowed < 1e-4
+    assert history["train_loss"] == pytest.approx([1.0] * 4, rel=allowed)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_steps_that_raise_the_loss_end_the_training(backend: Backend, learner: Learner) -> None:
+    # Three times the coefficient: Z = (1 + gamma)/2 r^-3 + (1 - gamma)/2 r^3 with r = e^alpha; above 1, so one round is all.
+    data = blobs(80, 3, 3, seed=17, noise=2.0)
+    booster = single_label(learner, learning_rate=3.0)
+    result = fit(booster, data, backend, 10)
+    (edge,) = result.history["edge"]
+    r = math.sqrt((1 + edge) / (1 - edge))
+    energy = (1 + edge) / 2 / r**3 + (1 - edge) / 2 * r**3
+    assert energy > 1
+    assert result.history["train_loss"] == pytest.approx([energy], rel=1e-5)
+    assert len(result.trees) == 1
+    assert len(fit(booster, data, backend, 10, trees=result.trees, history=result.history).trees) == 1
+
+
+@pytest.mark.parametrize("learning_rate", [2.1, 2.5, 3.0, 6.0])
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_long_steps_never_raise_the_loss_after_the_first_round(
+    backend: Backend, learner: Learner, learning_rate: float
+) -> None:
+    data = replace(blobs(60, 3, 3, seed=18, noise=0.3), max_bins=16)
+    booster = single_label(learner, variant="real", learning_rate=learning_rate)
+    long = fit(booster, data, backend, 30)
+    losses = long.history["train_loss"]
+    assert all(after <= before for before, after in pairwise(losses))
+    assert len(losses) == 1 or losses[0] <= 1.0
+    for k in {1, len(long.trees)}:
+        more = fit(booster, data, backend, 30, trees=long.trees[:k], history=long.history)
+        assert digest(more.trees, 3) == digest(long.trees, 3)
+
+
 # ---- ends --------------------------------------------------------------------------------------------------------------------
 
 
@@ -445,6 +486,22 @@ def test_rounds_continue_a_model_exactly(backend: Backend, learner: Learner, var
         more, more_numbers = take(12 - k, trees[:k])
         assert digest(more, 3) == digest(trees[k:], 3)
         assert more_numbers == numbers[k:]
+
+
+@pytest.mark.parametrize("variant", ["discrete", "real"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_continuing_a_model_without_errors(backend: Backend, n_classes: int, variant: Any) -> None:
+    # With two classes the stump is perfect, and both trainings end after it. With a class 2 that has no rows its vote is
+    # right on one side only: the edge is 15/18, and both go on, although all real leaf values have the right signs.
+    data, booster = line([0, 0, 1], n_classes), single_label(STUMP, variant=variant)
+    long = fit(booster, data, backend, 5)
+    assert len(long.trees) == (1 if n_classes == 2 else 5)
+    for k in range(1, len(long.trees) + 1):
+        more = fit(booster, data, backend, 5, trees=long.trees[:k], history=long.history)
+        assert digest(more.trees, n_classes) == digest(long.trees, n_classes)
+    if n_classes == 3:
+        assert long.history["edge"][0] == pytest.approx(5 / 6, rel=1e-8)
+        assert (np.sign(long.trees[0].values) == [[1, -1, -1], [-1, 1, -1]]).all() == (variant == "real")
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
