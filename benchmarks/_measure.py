@@ -105,9 +105,7 @@ def histgb_fit(s: Settings) -> Fit:
     """Set up the same kind of trees once more; OMP_NUM_THREADS sets the threads here."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    model = HistGradientBoostingClassifier(
-        max_leaf_nodes=s.leaves, learning_rate=0.1, max_iter=s.rounds, early_stopping=False
-    )
+    model = HistGradientBoostingClassifier(max_leaf_nodes=s.leaves, learning_rate=0.1, max_iter=s.rounds, early_stopping=False)
     return lambda X, y: model.fit(X, y)
 
 

@@ -76,9 +76,7 @@ def test_all_hands() -> None:
     st.permutations(range(5)),
     st.permutations(range(4)),
 )
-def test_neither_the_order_nor_the_names_of_suits_matter(
-    drawn: list[int], order: list[int], suit_names: list[int]
-) -> None:
+def test_neither_the_order_nor_the_names_of_suits_matter(drawn: list[int], order: list[int], suit_names: list[int]) -> None:
     plain = [number for card in drawn for number in (card // 13 + 1, card % 13 + 1)]
     shuffled = [number for i in order for number in (suit_names[drawn[i] // 13] + 1, drawn[i] % 13 + 1)]
     first, second = label_poker_hands([plain, shuffled])

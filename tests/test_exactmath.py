@@ -134,9 +134,7 @@ def test_bits_of_many_values_are_the_same_everywhere() -> None:
     assert digest(exp(np.arange(-(2**17), 2**17) / 2.0**8)) == (
         "372c5bb1a04d7a4c4cac659b5ed0b88012a4705d920e0ffabb6eb3c1d36ef3e0"
     )
-    assert digest(log(np.arange(1, 2**18) / 2.0**9)) == (
-        "5a6a55161f7fb7cdb7a0fe18c18ccafba408137b942aae0b6bbc60ed6d539170"
-    )
+    assert digest(log(np.arange(1, 2**18) / 2.0**9)) == ("5a6a55161f7fb7cdb7a0fe18c18ccafba408137b942aae0b6bbc60ed6d539170")
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,12 @@ def distribution(requirement: str) -> str:
 
 def test_hard_dependencies_need_no_gpu() -> None:
     names = {distribution(line) for line in PYPROJECT["project"]["dependencies"]}
-    assert names == {"numpy", "numba", "scikit-learn", "tqdm"}
+    assert names == {"numpy", "numba", "scikit-learn", "click", "joblib", "tqdm"}
 
 
 def test_extras() -> None:
     extras = {
-        extra: {distribution(line) for line in lines}
-        for extra, lines in PYPROJECT["project"]["optional-dependencies"].items()
+        extra: {distribution(line) for line in lines} for extra, lines in PYPROJECT["project"]["optional-dependencies"].items()
     }
     assert extras["cuda12"] == {"cupy-cuda12x"}
     assert extras["cuda13"] == {"cupy-cuda13x"}

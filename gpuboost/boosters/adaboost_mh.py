@@ -89,9 +89,8 @@ class AdaBoostMH:
             np.add.at(leaf_signed, weak.leaf, signed)
             np.add.at(leaf_mass, weak.leaf, mass)
             right, wrong = (leaf_mass + leaf_signed) // 2, (leaf_mass - leaf_signed) // 2
-            # Pure leaves stay finite: both sides get the weight of an average (row, class).
-            epsilon = max(1, stats.total // (n_rows(problem) * stats.n_channels))
-            values = 0.5 * log((right + epsilon) / (wrong + epsilon))
+            more_right, more_wrong = pseudo_weights(right.sum(axis=0), wrong.sum(axis=0), n_rows(problem))
+            values = 0.5 * log((right + more_right) / (wrong + more_wrong))
         else:
             edge = min(weak.edge, stats.total - 1)  # keeps the coefficient of a perfect learner finite
             values = 0.5 * log((stats.total + edge) / (stats.total - edge)) * weak.tree.values  # eq. 12
@@ -103,6 +102,19 @@ def is_right(tree: Tree, backend: Backend, stats: Stats, group: Device) -> bool:
     """Whether the values of ``tree`` have the right signs for all that has a weight; ``group`` are the rows' leaves."""
     signed, _ = backend.group_sums(stats, group, tree.n_leaves)
     return int(np.where(tree.values > 0, signed, -signed).sum()) == stats.total
+
+
+def pseudo_weights(
+    right: NDArray[np.int64], wrong: NDArray[np.int64], n_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return what is added to the two sides of every leaf, so that pure leaves stay finite, in units; shape (n_classes,).
+
+    It is twice the weight of an average (row, class), divided as the class's whole weight is, so that a leaf with next to no
+    weight agrees with the whole (an m-estimate); both halves are epsilon of Schapire and Singer (1999) where the whole is even.
+    """
+    epsilon = int(right.sum() + wrong.sum()) // (n_rows * len(right))
+    both = np.maximum(right + wrong, 1)
+    return np.maximum(2 * epsilon * right // both, 1), np.maximum(2 * epsilon * wrong // both, 1)
 
 
 def n_rows(problem: Problem) -> int:

@@ -13,6 +13,7 @@ from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.estimators import parameters
 from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.estimators.labels import LabelEncoder
+from gpuboost.estimators.samples import Sample
 from gpuboost.exactmath import log, log_sigmoid
 from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
@@ -34,12 +35,14 @@ class AdaBoostMHClassifier(BoostingClassifier):
         The weak learner: Hamming trees (section 3 of the paper), decision stumps, or products of decision stumps (Kegl and
         Busa-Fekete 2009).
     max_leaf_nodes : int or "auto", default "auto"
-        Leaves of a Hamming tree, at least 2: the paper's number of inner nodes plus one. "auto" is 20, or on less than 2000
-        rows one for every 100 rows, but no less than there are classes (up to 20) and than 4: small sets want small trees.
+        Leaves of a Hamming tree, at least 2: the paper's number of inner nodes plus one. "auto" is 20, or with less than
+        2000 distinct rows one for every 100 of them, but no less than there are classes (up to 20) and than 4: small sets want
+        small trees.
     n_factors : int, default 3
         Stumps of a product, 1 to 8.
-    variant : {"discrete", "real"}, default "discrete"
-        "discrete" gives each round one coefficient (eq. 12), "real" one to every leaf and class (section 2.3).
+    variant : {"real", "discrete"}, default "real"
+        "discrete" gives each round one coefficient (eq. 12), "real" one to every leaf and class (section 2.3). The latter needs
+        fewer rounds; the former, with which the paper's experiments were made, suffers less from wrong labels.
     learning_rate : float, default 1.0
         Multiplies the coefficients; 1 is the paper's algorithm.
     initial_weights : {"auto", "single-label", "uniform"}, default "auto"
@@ -122,7 +125,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         learner: Literal["tree", "stump", "product"] = "tree",
         max_leaf_nodes: int | Literal["auto"] = "auto",
         n_factors: int = 3,
-        variant: Literal["discrete", "real"] = "discrete",
+        variant: Literal["real", "discrete"] = "real",
         learning_rate: float = 1.0,
         initial_weights: Literal["auto", "single-label", "uniform"] = "auto",
         max_bins: int = 255,
@@ -167,7 +170,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         parameters.check_positive("learning_rate", self.learning_rate)
         parameters.check_choice("initial_weights", self.initial_weights, ("auto", "single-label", "uniform"))
 
-    def _make_booster(self, encoder: LabelEncoder, n_rows: int, previous: Self | None) -> AdaBoostMH:
+    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> AdaBoostMH:
         if encoder.multi_label and self.initial_weights == "single-label":
             raise ValueError(
                 'initial_weights="single-label" needs one label a row, but y is an indicator matrix; use "uniform" or "auto"'
@@ -185,13 +188,13 @@ class AdaBoostMHClassifier(BoostingClassifier):
         if self.learner == "product":
             learner = StumpProduct(self.n_factors)
         else:
-            learner = HammingTree(self._leaves(len(encoder.classes), n_rows) if self.learner == "tree" else 2)
+            learner = HammingTree(self._leaves(len(encoder.classes), sample) if self.learner == "tree" else 2)
         return AdaBoostMH(learner, self.initial_weights_, self.variant, float(self.learning_rate))  # type: ignore[arg-type]
 
-    def _leaves(self, n_classes: int, n_rows: int) -> int:
+    def _leaves(self, n_classes: int, sample: Sample) -> int:
         """Return the number of leaves that ``max_leaf_nodes`` stands for."""
         if isinstance(self.max_leaf_nodes, str):
-            return min(20, max(4, n_classes, n_rows // 100))
+            return min(20, max(4, n_classes, sample.n_distinct(2000) // 100))
         return int(self.max_leaf_nodes)
 
     def _offset(self, n_classes: int) -> float:

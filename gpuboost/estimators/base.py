@@ -57,8 +57,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Raise a ValueError or TypeError if a parameter of the subclass is wrong."""
 
     @abstractmethod
-    def _make_booster(self, encoder: LabelEncoder, n_rows: int, previous: Self | None) -> Booster:
-        """Return the algorithm for ``n_rows`` rows. ``previous`` is the model that is continued, if one is."""
+    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster:
+        """Return the algorithm to run on ``sample``. ``previous`` is the model that is continued, if one is."""
 
     @abstractmethod
     def _log_probabilities(self, scores: Floats) -> Floats:
@@ -122,7 +122,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 self._check_continuation(previous, encoder)
             sample, evaluation = self._evaluation(sample, eval_set, encoder)
-            booster = self._make_booster(encoder, sample.n_rows, previous)
+            booster = self._make_booster(encoder, sample, previous)
             training, usable = self._train(backend, booster, sample, evaluation, encoder, previous, started)
         self.ensemble_ = Ensemble.from_trees(training.trees, len(encoder.classes))
         self.history_ = training.history

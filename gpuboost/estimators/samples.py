@@ -45,10 +45,17 @@ class Sample:
         """Return the integer weights of the rows, see `gpuboost.fixedpoint.weight_units`."""
         return weight_units(*split_weights(self.weights))
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows, those with integer weights counted as repeated."""
-        return int(split_weights(self.weights)[0].sum(dtype=np.int64))
+    def n_distinct(self, enough: int) -> int:
+        """Return the number of distinct rows of X, or ``enough`` if there are that many.
+
+        Unlike the number of rows it depends neither on rows that stand twice nor on the unit of the weights.
+        """
+        seen: set[bytes] = set()
+        for first in range(0, len(self.rows), enough):
+            seen.update(row.tobytes() for row in self.X[self.rows[first : first + enough]])
+            if len(seen) >= enough:
+                return enough
+        return len(seen)
 
     def fit_bins(self, max_bins: int, n_threads: int) -> BinMapper:
         """Choose the cuts on the rows of the sample."""
