@@ -78,7 +78,10 @@ def main() -> None:
     args = parser.parse_args()
 
     rows: list[dict[str, Any]] = []
-    print("| data | learner | chosen by cross-validation | test error % | paper % | minutes |\n|---|---|---|---|---|---|", flush=True)
+    print(
+        "| data | learner | chosen by cross-validation | test error % | paper % | minutes |\n|---|---|---|---|---|---|",
+        flush=True,
+    )
     for name in args.sets.split(","):
         X, y, X_test, y_test = load(args.data_dir / f"{name}.npz")
         for run in args.runs.split(","):
@@ -93,7 +96,9 @@ def main() -> None:
             print(f"| {name} | {run} | {text} | {error:.2f} | {PAPER[name][column]} | {rows[-1]['minutes']:.1f} |", flush=True)
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f"paper-{datetime.date.today()}.json"
-    path.write_text(json.dumps({"gpuboost": gpuboost.__version__, "rounds_at_most": args.rounds, "rows": rows}, indent=1) + "\n")
+    path.write_text(
+        json.dumps({"gpuboost": gpuboost.__version__, "rounds_at_most": args.rounds, "rows": rows}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ int32. Sums over classes go up to ``K * 2**30`` and use int64.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +118,23 @@ def split_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDAr
         if np.all(np.abs(ratio - multiple) <= 1e-12 * multiple):
             return multiple.astype(np.int32), np.ones(len(weights))
     return np.ones(len(weights), np.int32), np.maximum(weights / largest, STATE_FLOOR)
+
+
+def row_counts(repeat: NDArray[np.int32], factor: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return the rows' weights as integers that add up to less than ``2**CHANNEL_BITS``, by the shift rule.
+
+    Parameters
+    ----------
+    repeat, factor : ndarray, shape (n_rows,)
+        From `split_weights`.
+    """
+
+    def units(shift: int) -> NDArray[np.integer[Any]]:
+        return repeat * np.rint(np.ldexp(factor, shift)).astype(np.int64)
+
+    first = first_shift(float(factor.max()))
+    n_rows = int(repeat.sum(dtype=np.int64))
+    return units(final_shift(first, int(units(first).sum()), n_rows)).astype(np.int32)
 
 
 def weight_units(repeat: NDArray[np.int32], factor: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -13,8 +13,8 @@ class Tree:
     """A binary tree with vector leaves.
 
     Inner nodes are numbered from 0 (the root) in the order in which they were made, a child after its parent; a child is an
-    inner node's number or, if negative, ``~leaf``. A tree without inner nodes is one leaf. A row goes left at a node if its code is
-    missing (0) and ``missing_left`` is set, or if ``1 <= code <= cut``.
+    inner node's number or, if negative, ``~leaf``. A tree without inner nodes is one leaf. A row goes left at a node if its
+    code is missing (0) and ``missing_left`` is set, or if ``1 <= code <= cut``.
 
     Attributes
     ----------

@@ -40,28 +40,52 @@ class Stats:
     Attributes
     ----------
     q : device array of int32, shape (T, n_rows, >= n_channels)
-        ``sign * repeat * rint(state * 2**shift)``. A backend may pad the last axis with zeros.
+        ``sign * repeat * rint(state * 2**shift)``, one channel per class; if ``min_count`` is positive, a last channel has the
+        rows' counts. A backend may pad the last axis with zeros.
     shift : int
         Units are ``2**-shift``.
     signed : ndarray of int64, shape (n_channels,)
         Sum of q over the rows.
-    mass : ndarray of int64, shape (n_channels,)
+    mass : ndarray of int64, shape (n_classes,)
         Sum of abs(q) over the rows.
+    min_count : int
+        Both sides of a cut must have rows with counts of at least this sum. 0: every cut will do.
     """
 
     q: Device
     shift: int
     signed: NDArray[np.int64]
     mass: NDArray[np.int64]
+    min_count: int = 0
 
     @property
     def n_channels(self) -> int:
+        return len(self.signed)
+
+    @property
+    def n_classes(self) -> int:
         return len(self.mass)
 
     @property
     def total(self) -> int:
         """The total weight, in units."""
         return int(self.mass.sum())
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the rows count for the smallest leaf that is allowed, whatever their boosting weights have become.
+
+    Attributes
+    ----------
+    of_row : device array of int32, shape (n_rows,)
+        Their sum is below ``2**30``.
+    minimum : int
+        The least sum of a leaf, at least 1.
+    """
+
+    of_row: Device
+    minimum: int
 
 
 @dataclass
@@ -87,7 +111,7 @@ class Frontier:
         GAIN : the key that it was popped with, else 0;
         SLOT : a backend's own.
     totals : device array of int64, shape (T, M, C)
-        Channel sums P of a node.
+        Channel sums P of a node, C = ``stats.n_channels``.
     edges : device array of int64, shape (T, M, C)
         Class-wise edges of the node's best classifier: ``P - 2L`` of its cut, or P if the constant classifier is best.
     current : device array of int64, shape (T,)
@@ -168,25 +192,27 @@ class Backend(ABC):
         """Return ``sum_i repeat_i * rint(state_ic * 2**shift)``, shape (C,), summed in int64. Exact."""
 
     @abstractmethod
-    def quantise(self, state: Device, signs: Device, repeat: Device, shift: int) -> Stats:
-        """Return the fixed-point statistics of a float64 ``state`` (n_rows, C) with int8 ``signs`` (n_rows, C). Exact."""
+    def quantise(self, state: Device, signs: Device, repeat: Device, shift: int, counts: Counts | None = None) -> Stats:
+        """Return the fixed-point statistics of a float64 ``state`` (n_rows, K) with int8 ``signs`` (n_rows, K). Exact."""
 
-    def statistics(self, state: Device, signs: Device, repeat: Device, n_rows: int, maximum: float) -> Stats:
+    def statistics(
+        self, state: Device, signs: Device, repeat: Device, n_rows: int, maximum: float, counts: Counts | None = None
+    ) -> Stats:
         """Quantise ``state`` with the shift of the shift rule (see `gpuboost.fixedpoint`).
 
         ``n_rows`` is the sum of ``repeat``, ``maximum`` that of the state.
         """
         first = fixedpoint.first_shift(maximum)
         largest = int(self.channel_sums(state, repeat, first).max())
-        return self.quantise(state, signs, repeat, fixedpoint.final_shift(first, largest, n_rows))
+        return self.quantise(state, signs, repeat, fixedpoint.final_shift(first, largest, n_rows), counts)
 
     @abstractmethod
     def flip(self, stats: Stats, group: Device, signs: NDArray[np.int8]) -> Stats:
-        """Return statistics with ``q[i, c]`` multiplied by ``signs[group[i], c]``; signs (n_groups, C) of -1 and +1."""
+        """Return statistics with ``q[i, k]`` multiplied by ``signs[group[i], k]``; signs (n_groups, K) of -1 and +1."""
 
     @abstractmethod
     def group_sums(self, stats: Stats, group: Device, n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the sums of q and of abs(q) over the rows of each group, both of shape (n_groups, C). Exact."""
+        """Return the sums of q and of abs(q) over the rows of each group, both of shape (n_groups, K). Exact."""
 
     @abstractmethod
     def reweight(self, state: Device, signs: Device, group: Device, table: NDArray[np.float64]) -> float:
@@ -210,10 +236,10 @@ class Backend(ABC):
         """Find the best classifier of ``nodes`` (either the root, or the two children of the current node) in every tree.
 
         The histogram ``H[bin, c]`` is the sum of q[i, c] over a node's rows with that bin, and ``L_c`` the sum of H over the
-        bins that a cut sends to the left. The score of a cut is ``sum_c abs(P_c - 2 L_c)`` (eq. 11 with the votes of eq. 13 of
-        Kegl 2014), that of the constant classifier ``sum_c abs(P_c)``. The highest score wins; ties go to the constant
-        classifier, then to the lowest feature, then the lowest cut, then missing-left. The node is queued with its score minus
-        its baseline as key. Exact.
+        bins that a cut sends to the left. The score of a cut is ``sum_k abs(P_k - 2 L_k)`` over the classes (eq. 11 with the
+        votes of eq. 13 of Kegl 2014), that of the constant classifier ``sum_k abs(P_k)``. The highest score wins; ties go to
+        the constant classifier, then to the lowest feature, then the lowest cut, then missing-left. A cut with a side whose counts
+        are below ``min_count`` is no candidate. The node is queued with its score minus its baseline as key. Exact.
         """
 
     @abstractmethod

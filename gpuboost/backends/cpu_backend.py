@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends import cpu_kernels as kernels
-from gpuboost.backends.base import LEFT, SLOT, START, STOP, Backend, Frontier, Stats, new_nodes
+from gpuboost.backends.base import LEFT, SLOT, START, STOP, Backend, Counts, Frontier, Stats, new_nodes
 from gpuboost.backends.simd import LANES
 from gpuboost.backends.threads import Team, usable_threads
 from gpuboost.binning import BinnedMatrix
@@ -115,23 +115,35 @@ class CpuBackend(Backend):
         sums: IntArray = np.sum(parts, axis=0)
         return sums
 
-    def quantise(self, state: NDArray[np.float64], signs: NDArray[np.int8], repeat: NDArray[np.int32], shift: int) -> Stats:
-        n_rows, n_channels = state.shape
+    def quantise(
+        self,
+        state: NDArray[np.float64],
+        signs: NDArray[np.int8],
+        repeat: NDArray[np.int32],
+        shift: int,
+        counts: Counts | None = None,
+    ) -> Stats:
+        n_rows, n_classes = state.shape
+        n_channels = n_classes + (counts is not None)
         q = np.zeros((n_rows, padded(n_channels)), np.int32)  # never reused: other sets of the same size have statistics too
         scale = float(np.ldexp(1.0, shift))
         parts = self.team.map(kernels.quantise, n_rows, 4 * state.size, state, signs, repeat, scale, q)
         signed, mass = np.sum(parts, axis=0)
-        return Stats(q[None], shift, signed, mass)
+        if counts is None:
+            return Stats(q[None], shift, signed, mass)
+        q[:, n_classes] = counts.of_row
+        signed = np.append(signed, counts.of_row.sum(dtype=np.int64))
+        return Stats(q[None], shift, signed, mass, counts.minimum)
 
     def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         q = stats.q[0]
         out = np.zeros_like(q)
-        parts = self.team.map(kernels.flip, len(q), 4 * q.size, q, group, signs, out)
-        return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.mass)
+        parts = self.team.map(kernels.flip, len(q), 4 * q.size, q, group, signs, stats.n_channels, out)
+        return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.mass, stats.min_count)
 
     def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
         q = stats.q[0]
-        parts = self.team.map(kernels.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_channels)
+        parts = self.team.map(kernels.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_classes)
         signed, mass = np.sum(parts, axis=0)
         return signed, mass
 
@@ -202,6 +214,8 @@ class CpuBackend(Backend):
                 frontier.totals[t],
                 frontier.edges[t],
                 frontier.work["histograms"][t],
+                frontier.stats.n_classes,
+                frontier.stats.min_count,
                 small,
                 large,
                 unrolled(q.shape[2]),
@@ -228,7 +242,7 @@ class CpuBackend(Backend):
         self.team.map(kernels.histogram, n_blocks * n_chunks, work, *counting)
 
         shared = (data.usable, data.bin_offsets, data.has_missing, data.skipped)
-        own = (totals[small], totals[large], parts, child, other, lanes)
+        own = (totals[small], totals[large], frontier.stats.n_classes, frontier.stats.min_count, parts, child, other, lanes)
         found = self.team.map(kernels.finish, len(data.usable), child.size * (6 + n_chunks), *shared, *own)
         for m, bests in zip((small, large), zip(*found, strict=True), strict=True):
             if m >= 0:
@@ -247,7 +261,9 @@ class CpuBackend(Backend):
         buffer = self._scratch("buffer", (f.rows.shape[1],), np.int32)
         for t, node in enumerate(f.current.tolist()):
             if node >= 0 and f.nodes[t, node, LEFT]:
-                kernels.partition(f.data.blocks, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], node)
+                kernels.partition(
+                    f.data.blocks, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], f.stats.n_classes, node
+                )
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:
         out = np.empty(frontier.rows.shape, np.int32)

@@ -118,14 +118,18 @@ def reweight(lo: int, hi: int, state: Array, signs: Array, group: Array, table: 
 
 
 @compiled
-def flip(lo: int, hi: int, q: Array, group: Array, signs: Array, out: Array) -> Array:
-    sums = np.zeros(signs.shape[1], np.int64)
+def flip(lo: int, hi: int, q: Array, group: Array, signs: Array, n_channels: int, out: Array) -> Array:
+    sums = np.zeros(n_channels, np.int64)
+    n_classes = signs.shape[1]
     for i in range(lo, hi):
         g = group[i]
-        for c in range(signs.shape[1]):
+        for c in range(n_classes):
             value = np.int32(q[i, c] * np.int32(signs[g, c]))
             out[i, c] = value
             sums[c] += np.int64(value)
+        for c in range(n_classes, n_channels):  # counts have no sign
+            out[i, c] = q[i, c]
+            sums[c] += np.int64(q[i, c])
     return sums
 
 
@@ -224,8 +228,8 @@ def complete(
 ) -> None:
     """Finish feature f's histogram. ``sums`` is scratch for one row.
 
-    Adds up the chunks; gives the skipped bin the node's total minus all other bins (exact, because these are integers); and turns
-    the parent's histogram, if there is one, into that of the sibling.
+    Adds up the chunks; gives the skipped bin the node's total minus all other bins (exact, because these are integers); and
+    turns the parent's histogram, if there is one, into that of the sibling.
     """
     n_channels = child.shape[1]
     begin, end = bin_offsets[f] * n_channels, bin_offsets[f + 1] * n_channels
@@ -262,6 +266,8 @@ def sweep(
     histogram: Array,
     start: Array,
     edges: Array,
+    n_classes: int,
+    min_count: int,
     best: Best,
     lanes: tuple[int, ...],
 ) -> Best:
@@ -282,6 +288,9 @@ def sweep(
                     edge = edges[c] - 2 * flat[at + c]
                     edges[c] = edge
                     found += abs(edge)
+            if min_count > 0:
+                unbalance = abs(np.int64(edges[n_classes]))  # of the counts: the smaller side has half of the rest
+                found = found - unbalance if start[n_classes] - unbalance >= 2 * min_count else np.int64(-1)
             if found > score:
                 score, feature, chosen, side = found, f, cut, 1
         return score, feature, chosen, side
@@ -290,8 +299,14 @@ def sweep(
         for c in range(n_channels):
             edge = edges[c] - 2 * histogram[first + cut, c]
             edges[c] = edge
-            right += abs(edge)
-            left += abs(edge - 2 * histogram[first + MISSING_CODE, c])
+            if c < n_classes:
+                right += abs(edge)
+                left += abs(edge - 2 * histogram[first + MISSING_CODE, c])
+        if min_count > 0:
+            right_unbalance = abs(np.int64(edges[n_classes]))
+            left_unbalance = abs(np.int64(edges[n_classes]) - 2 * histogram[first + MISSING_CODE, n_classes])
+            right = right if start[n_classes] - right_unbalance >= 2 * min_count else np.int64(-1)
+            left = left if start[n_classes] - left_unbalance >= 2 * min_count else np.int64(-1)
         if left > score:
             score, feature, chosen, side = left, f, cut, 1
         if right > score:
@@ -309,6 +324,8 @@ def finish(
     skipped: Array,
     total: Array,
     other_total: Array,
+    n_classes: int,
+    min_count: int,
     parts: Array,
     child: Array,
     other: Array,
@@ -325,15 +342,16 @@ def finish(
     score, other_score = np.int64(0), np.int64(0)
     for c in range(len(total)):
         start[c], other_start[c] = total[c], other_total[c]
-        score += abs(total[c])
-        other_score += abs(other_total[c])
+        if c < n_classes:
+            score += abs(total[c])
+            other_score += abs(other_total[c])
     best, other_best = (score, -1, 0, 0), (other_score, -1, 0, 0)
     for u in range(lo, hi):
         f = usable[u]
         complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
-        best = sweep(f, bin_offsets, has_missing, child, start, edges, best, lanes)
+        best = sweep(f, bin_offsets, has_missing, child, start, edges, n_classes, min_count, best, lanes)
         if len(other):
-            other_best = sweep(f, bin_offsets, has_missing, other, other_start, edges, other_best, lanes)
+            other_best = sweep(f, bin_offsets, has_missing, other, other_start, edges, n_classes, min_count, other_best, lanes)
     return best, other_best
 
 
@@ -407,7 +425,9 @@ def select(step: Int, nodes: Array, current: Array, n_slots: int) -> bool:
 
 
 @compiled
-def partition(blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, m: int) -> None:
+def partition(
+    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_classes: int, m: int
+) -> None:
     """Divide node m of one tree; rows keep their order on both sides, which keeps later reads sequential."""
     node = nodes[m]
     start, stop, child = node[START], node[STOP], node[LEFT]
@@ -433,8 +453,9 @@ def partition(blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: A
         vote = 1 if edges[m, c] > 0 else -1  # eq. 13
         totals[child, c] = (totals[m, c] - edges[m, c]) // 2
         totals[child + 1, c] = (totals[m, c] + edges[m, c]) // 2
-        nodes[child, BASELINE] -= vote * totals[child, c]
-        nodes[child + 1, BASELINE] += vote * totals[child + 1, c]
+        if c < n_classes:
+            nodes[child, BASELINE] -= vote * totals[child, c]
+            nodes[child + 1, BASELINE] += vote * totals[child + 1, c]
 
 
 @compiled
@@ -450,6 +471,8 @@ def expand(
     totals: Array,
     edges: Array,
     histograms: Array,
+    n_classes: int,
+    min_count: int,
     small: int,
     large: int,
     lanes: tuple[int, ...],
@@ -461,7 +484,20 @@ def expand(
     own = rows[nodes[small, START] : nodes[small, STOP]]
     histogram(0, len(blocks), blocks, skipped, bin_offsets, own, q, histograms[slot : slot + 1], lanes)
     best, other_best = finish(
-        0, len(usable), usable, bin_offsets, has_missing, skipped, totals[small], totals[large], none, child, other, lanes
+        0,
+        len(usable),
+        usable,
+        bin_offsets,
+        has_missing,
+        skipped,
+        totals[small],
+        totals[large],
+        n_classes,
+        min_count,
+        none,
+        child,
+        other,
+        lanes,
     )
     settle(best, bin_offsets, child, nodes[small], totals[small], edges[small])
     if large >= 0:

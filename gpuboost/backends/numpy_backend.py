@@ -21,6 +21,7 @@ from gpuboost.backends.base import (
     START,
     STOP,
     Backend,
+    Counts,
     Frontier,
     Stats,
     new_nodes,
@@ -65,17 +66,27 @@ class NumpyBackend(Backend):
         sums: IntArray = (units * repeat[:, None]).sum(axis=0)
         return sums
 
-    def quantise(self, state: NDArray[np.float64], signs: NDArray[np.int8], repeat: NDArray[np.int32], shift: int) -> Stats:
+    def quantise(
+        self,
+        state: NDArray[np.float64],
+        signs: NDArray[np.int8],
+        repeat: NDArray[np.int32],
+        shift: int,
+        counts: Counts | None = None,
+    ) -> Stats:
         units = np.rint(np.ldexp(state, shift)).astype(np.int64) * repeat[:, None]
         q = units * signs
-        return Stats(q[None].astype(np.int32), shift, q.sum(axis=0), units.sum(axis=0))
+        if counts is not None:
+            q = np.column_stack([q, counts.of_row])
+        return Stats(q[None].astype(np.int32), shift, q.sum(axis=0), units.sum(axis=0), counts.minimum if counts else 0)
 
     def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
-        q = stats.q * signs[group]
-        return Stats(q, stats.shift, q.sum(axis=(0, 1), dtype=np.int64), stats.mass)
+        q = stats.q.copy()
+        q[..., : stats.n_classes] *= signs[group]
+        return Stats(q, stats.shift, q.sum(axis=(0, 1), dtype=np.int64), stats.mass, stats.min_count)
 
     def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
-        q = stats.q[0].astype(np.int64)
+        q = stats.q[0, :, : stats.n_classes].astype(np.int64)
         signed, mass = np.zeros((2, n_groups, q.shape[1]), np.int64)
         np.add.at(signed, group, q)
         np.add.at(mass, group, abs(q))
@@ -117,7 +128,7 @@ class NumpyBackend(Backend):
         for t, node in self._alive(frontier, nodes):
             histogram = self.histogram(frontier.data, frontier.stats.q[t], self._rows(frontier, t, node))
             total = frontier.totals[t, node]
-            score, edges, best = self.sweep(frontier.data, histogram, total)
+            score, edges, best = self.sweep(frontier.data, frontier.stats, histogram, total)
             frontier.edges[t, node] = edges
             row = frontier.nodes[t, node]
             row[[FEATURE, CUT, MISSING_LEFT]] = best
@@ -129,17 +140,21 @@ class NumpyBackend(Backend):
         np.add.at(histogram, bins, q[rows])
         return histogram
 
-    def sweep(self, data: BinnedMatrix, histogram: IntArray, total: IntArray) -> tuple[int, IntArray, tuple[int, int, int]]:
-        """Return the best score, its class-wise edges, and its (feature, cut, missing_left)."""
-        best_score, best_edges, best = int(abs(total).sum()), total, (-1, 0, 0)
+    def sweep(
+        self, data: BinnedMatrix, stats: Stats, histogram: IntArray, total: IntArray
+    ) -> tuple[int, IntArray, tuple[int, int, int]]:
+        """Return the best score, its channels' edges, and its (feature, cut, missing_left)."""
+        k = stats.n_classes
+        best_score, best_edges, best = int(abs(total[:k]).sum()), total, (-1, 0, 0)
         for f in np.flatnonzero(data.usable).tolist():
             h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
             for cut in range(1, len(h)):
                 for missing_left in (1, 0):
                     left = h[1 : cut + 1].sum(axis=0) + missing_left * h[MISSING_CODE]
                     edges = total - 2 * left
-                    score = int(abs(edges).sum())
-                    if score > best_score:
+                    score = int(abs(edges[:k]).sum())
+                    counts = [left[k], total[k] - left[k]] if stats.min_count else [0]
+                    if score > best_score and min(counts) >= stats.min_count:
                         best_score, best_edges, best = score, edges, (f, cut, missing_left)
         return best_score, best_edges, best
 
@@ -168,7 +183,9 @@ class NumpyBackend(Backend):
             for child, side, bounds in ((left, -1, (start, middle)), (left + 1, 1, (middle, stop))):
                 frontier.totals[t, child] = (total + side * edges) // 2
                 frontier.nodes[t, child, [START, STOP]] = bounds
-                frontier.nodes[t, child, BASELINE] = (side * votes * frontier.totals[t, child]).sum()
+                frontier.nodes[t, child, BASELINE] = (side * votes * frontier.totals[t, child])[
+                    : frontier.stats.n_classes
+                ].sum()
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int64]:
         node_of_row = np.zeros(frontier.rows.shape, np.int64)

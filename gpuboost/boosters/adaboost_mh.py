@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,10 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, Device, Stats
+from gpuboost.backends.base import Backend, Counts, Device, Stats
 from gpuboost.boosters.base import Problem, Round
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.exactmath import log
+from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.base import Learner, WeakTree
 from gpuboost.tree import Tree
 
@@ -36,12 +38,15 @@ class AdaBoostMH:
     learning_rate : float
         Multiplies the coefficients; 1 is the paper's algorithm. Above 2 the loss may rise, which ends the training: the round
         is not kept, unless it is the first.
+    min_weight_fraction_leaf : float
+        The share of the sample weights, as they were before boosting, that both sides of a cut must have.
     """
 
     learner: Learner
     initial_weights: InitialWeights
     variant: Literal["discrete", "real"] = "discrete"
     learning_rate: float = 1.0
+    min_weight_fraction_leaf: float = 0.0
 
     def row_state(self, problem: Problem) -> ExponentialWeights:
         initial = initial_weights(problem.signs, self.initial_weights) * problem.factor[:, None]
@@ -49,13 +54,13 @@ class AdaBoostMH:
 
     def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
-        weights = self.row_state(problem)
+        weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf)
         for t, tree in enumerate(trees, start=1):
             group = backend.apply(tree, data)
-            if t == len(trees) and self.was_perfect(tree, group, weights.statistics(), problem):
+            if t == len(trees) and self.was_perfect(tree, group, weights.statistics(counts), problem):
                 return  # where one long training has ended, a continued one ends
             weights.update(group, tree.values)
-        stats = weights.statistics()
+        stats = weights.statistics(counts)
         loss = weights.loss(stats)
         overshoots = self.learning_rate > 2.0  # twice the optimal coefficient leaves the loss as it is, more raises it
         while not (overshoots and loss > 1.0):
@@ -66,7 +71,7 @@ class AdaBoostMH:
             values = self.coefficients(weak, stats, problem)
             by_group = values[weak.leaf]
             weights.update(weak.group, by_group)
-            stats = weights.statistics()
+            stats = weights.statistics(counts)
             before, loss = loss, weights.loss(stats)
             if overshoots and before < 1.0 and loss > before:
                 return
@@ -115,6 +120,15 @@ def pseudo_weights(
     epsilon = int(right.sum() + wrong.sum()) // (n_rows * len(right))
     both = np.maximum(right + wrong, 1)
     return np.maximum(2 * epsilon * right // both, 1), np.maximum(2 * epsilon * wrong // both, 1)
+
+
+def leaf_counts(problem: Problem, fraction: float) -> Counts | None:
+    """Return the rows' sample weights with the share that a leaf must have; None if any leaf will do."""
+    if fraction == 0:
+        return None
+    counts = row_counts(problem.repeat, problem.factor)
+    minimum = max(1, math.ceil(fraction * int(counts.sum(dtype=np.int64))))
+    return Counts(problem.backend.put(counts), minimum)
 
 
 def n_rows(problem: Problem) -> int:

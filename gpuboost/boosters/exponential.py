@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
-from gpuboost.backends.base import Backend, Device, Stats
+from gpuboost.backends.base import Backend, Counts, Device, Stats
 from gpuboost.exactmath import exp
 
 MAX_STEP = 64.0
@@ -54,9 +54,9 @@ class ExponentialWeights:
         self.maximum = self.backend.reweight(self.state, self.signs, group, factors)
         self.scale += down
 
-    def statistics(self) -> Stats:
-        """Return the signed weights ``w_il y_il`` in fixed point."""
-        return self.backend.statistics(self.state, self.signs, self.repeat, self.n_rows, self.maximum)
+    def statistics(self, counts: Counts | None = None) -> Stats:
+        """Return the signed weights ``w_il y_il`` in fixed point, with the rows' counts if given."""
+        return self.backend.statistics(self.state, self.signs, self.repeat, self.n_rows, self.maximum, counts)
 
     def loss(self, stats: Stats | None = None) -> float:
         """Return ``sum_il w_il exp(-f_l(x_i) y_il)`` (eq. 4 of Kegl 2014), as a share of its first value.

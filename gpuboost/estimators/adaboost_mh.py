@@ -40,6 +40,9 @@ class AdaBoostMHClassifier(BoostingClassifier):
         small trees.
     n_factors : int, default 3
         Stumps of a product, 1 to 8.
+    min_weight_fraction_leaf : float, default 0.0
+        The share of the sample weights that each side of a cut must have, 0 to 0.5. Those are the weights passed to `fit`
+        (times the class weights), not those that boosting works with. It keeps rows of small weight from getting leaves of their own.
     variant : {"real", "discrete"}, default "real"
         "discrete" gives each round one coefficient (eq. 12), "real" one to every leaf and class (section 2.3). The latter needs
         fewer rounds; the former, with which the paper's experiments were made, suffers less from wrong labels.
@@ -125,6 +128,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         learner: Literal["tree", "stump", "product"] = "tree",
         max_leaf_nodes: int | Literal["auto"] = "auto",
         n_factors: int = 3,
+        min_weight_fraction_leaf: float = 0.0,
         variant: Literal["real", "discrete"] = "real",
         learning_rate: float = 1.0,
         initial_weights: Literal["auto", "single-label", "uniform"] = "auto",
@@ -144,6 +148,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         self.learner = learner
         self.max_leaf_nodes = max_leaf_nodes
         self.n_factors = n_factors
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.variant = variant
         self.learning_rate = learning_rate
         self.initial_weights = initial_weights
@@ -166,6 +171,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         else:
             parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_integer("n_factors", self.n_factors, 1, MAX_FACTORS)
+        parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
         parameters.check_choice("variant", self.variant, ("discrete", "real"))
         parameters.check_positive("learning_rate", self.learning_rate)
         parameters.check_choice("initial_weights", self.initial_weights, ("auto", "single-label", "uniform"))
@@ -189,7 +195,13 @@ class AdaBoostMHClassifier(BoostingClassifier):
             learner = StumpProduct(self.n_factors)
         else:
             learner = HammingTree(self._leaves(len(encoder.classes), sample) if self.learner == "tree" else 2)
-        return AdaBoostMH(learner, self.initial_weights_, self.variant, float(self.learning_rate))  # type: ignore[arg-type]
+        return AdaBoostMH(
+            learner,
+            self.initial_weights_,  # type: ignore[arg-type]
+            self.variant,
+            float(self.learning_rate),
+            float(self.min_weight_fraction_leaf),
+        )
 
     def _leaves(self, n_classes: int, sample: Sample) -> int:
         """Return the number of leaves that ``max_leaf_nodes`` stands for."""

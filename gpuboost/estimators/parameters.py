@@ -28,6 +28,14 @@ def check_positive(name: str, value: Any, below: float = math.inf) -> float:
     return float(value)
 
 
+def check_fraction(name: str, value: Any, high: float) -> float:
+    """Return ``value`` as a float if it is a number from 0 to ``high``."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= high:
+        raise _error(is_number, f"{name} must be a number from 0 to {high:g}, got {value!r}")
+    return float(value)
+
+
 def check_choice(name: str, value: Any, options: Sequence[str]) -> str:
     """Return ``value`` if it is one of the strings ``options``."""
     if not isinstance(value, str) or value not in options:

@@ -26,7 +26,7 @@ class HammingTree:
     def __call__(self, backend: Backend, data: Device, stats: Stats) -> WeakTree:
         frontier = grow(backend, data, stats, self.max_leaf_nodes)
         group = backend.node_of_rows(frontier)[0]
-        return harvest(backend.get(frontier.nodes[0]), backend.get(frontier.edges[0]), group, stats.total)
+        return harvest(backend.get(frontier.nodes[0]), backend.get(frontier.edges[0])[:, : stats.n_classes], group, stats.total)
 
 
 def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], group: Device, total: int) -> WeakTree:
@@ -34,8 +34,8 @@ def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], group: Device, t
 
     Parameters
     ----------
-    nodes, edges : ndarray of int64, shapes (M, 10) and (M, C)
-        One tree of a `Frontier`, on the host.
+    nodes, edges : ndarray of int64, shapes (M, 10) and (M, n_classes)
+        One tree of a `Frontier`, on the host, without the channel of the counts.
     group : device array
         The node of every row.
     total : int

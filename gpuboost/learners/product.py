@@ -37,8 +37,8 @@ class StumpProduct:
     n_factors: int
 
     def __call__(self, backend: Backend, data: Device, stats: Stats) -> WeakTree:
-        m, n_channels = self.n_factors, stats.n_channels
-        factors = [Factor(-1, 0, False, np.ones(n_channels, np.int8))] * m
+        m, n_classes = self.n_factors, stats.n_classes
+        factors = [Factor(-1, 0, False, np.ones(n_classes, np.int8))] * m
         cell = backend.put(np.zeros(stats.q.shape[1], np.int32))
         edge = 0
         while True:
@@ -46,9 +46,9 @@ class StumpProduct:
             for j in range(m):
                 others = [factor for i, factor in enumerate(factors) if i != j]
                 bits = [i for i in range(m) if i != j]
-                relabelled = backend.flip(stats, cell, cell_signs(others, bits, m, n_channels))
+                relabelled = backend.flip(stats, cell, cell_signs(others, bits, m, n_classes))
                 frontier = grow(backend, data, relabelled, 2)
-                root, edges = backend.get(frontier.nodes[0, 0]), backend.get(frontier.edges[0, 0])
+                root, edges = backend.get(frontier.nodes[0, 0]), backend.get(frontier.edges[0, 0])[:n_classes]
                 if root[GAIN] <= edge:  # the old factor is as good: keep it
                     continue
                 edge = int(root[GAIN])
@@ -58,17 +58,17 @@ class StumpProduct:
                 backend.set_bit(cell, j, frontier)
             if edge == before:
                 break
-        values = cell_signs(factors, list(range(m)), m, n_channels).astype(np.float64)
+        values = cell_signs(factors, list(range(m)), m, n_classes).astype(np.float64)
         return complete_tree(factors, values, edge, cell, stats.total)
 
 
-def cell_signs(factors: list[Factor], bits: list[int], n_bits: int, n_channels: int) -> NDArray[np.int8]:
-    """Return the product of ``factors`` in each of the ``2**n_bits`` cells, shape (n_cells, n_channels).
+def cell_signs(factors: list[Factor], bits: list[int], n_bits: int, n_classes: int) -> NDArray[np.int8]:
+    """Return the product of ``factors`` in each of the ``2**n_bits`` cells, shape (n_cells, n_classes).
 
     Factor i is decided by bit ``bits[i]`` of the cell.
     """
     cells = np.arange(2**n_bits)
-    signs = np.ones((len(cells), n_channels), np.int8)
+    signs = np.ones((len(cells), n_classes), np.int8)
     for factor, bit in zip(factors, bits, strict=True):
         phi = 1 - 2 * ((cells >> bit) & 1)
         signs = signs * factor.votes[None, :] * phi[:, None].astype(np.int8)
