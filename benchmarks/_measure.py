@@ -19,7 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ class Settings:
     rounds: int
     leaves: int
     threads: int
+    variant: str
 
 
 def load_data(name: str, data_dir: str | None) -> Data:
@@ -62,7 +63,7 @@ def load_data(name: str, data_dir: str | None) -> Data:
         X, y, half = X.astype(np.uint8), y.astype(np.uint8), len(y) // 2
         return Data(X[:half], y[:half], X[half:], y[half:])
     with np.load(Path(data_dir) / f"{name}.npz") as z:
-        scale = json.loads(str(z["meta"])).get("scale")
+        scale = json.loads(str(z["meta"])).get("scale") if "meta" in z else None
         X_train, X_test = (z[key] * scale if scale else z[key] for key in ("X_train", "X_test"))
         return Data(X_train, z["y_train"], X_test, z["y_test"])
 
@@ -78,7 +79,7 @@ def gpuboost_fit(s: Settings) -> Fit:
 
     return lambda X, y: gpuboost.fit(
         X, y, algorithm="adaboost-mh", device="cpu", n_estimators=s.rounds, max_leaf_nodes=s.leaves,
-        learning_rate=1.0, n_jobs=s.threads, early_stopping=False,
+        variant=s.variant, learning_rate=1.0, n_jobs=s.threads, early_stopping=False,
     )  # fmt: skip
 
 
@@ -166,7 +167,7 @@ def measure_fit(library: str, settings: Settings, data: Data) -> dict[str, Any]:
     """Time one whole fit after a small one that pays for compilation and other first-call costs."""
     start = time.perf_counter()
     import_module(MODULE_OF[library])
-    warm_up = FITTERS[library](Settings(WARM_UP_ROUNDS, settings.leaves, settings.threads))
+    warm_up = FITTERS[library](replace(settings, rounds=WARM_UP_ROUNDS))
     imported = time.perf_counter()
     warm_up(*warm_up_subset(data))
     first_call = time.perf_counter() - imported
@@ -209,7 +210,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
         return {"version": import_module(MODULE_OF[job["library"]]).__version__}
     if job["kind"] == "add_rate":
         return measure_add_rate()
-    settings = Settings(job["rounds"], job["leaves"], job["threads"])
+    settings = Settings(job["rounds"], job["leaves"], job["threads"], job["variant"])
     data = load_data(job["set"], job["data_dir"])
     if job["kind"] == "curve":
         return measure_curve(settings, data)

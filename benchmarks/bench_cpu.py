@@ -82,7 +82,7 @@ class Run:
     def fit(self, key: Record, library: str, label: str, rounds: int, leaves: int) -> None:
         """Measure one fit and keep it under ``key`` (set, threads, repeat) and ``label``."""
         key = key | {"label": label, "rounds": rounds, "leaves": leaves}
-        job = key | {"kind": "fit", "library": library, "data_dir": self.options.data_dir}
+        job = key | {"kind": "fit", "library": library, "data_dir": self.options.data_dir, "variant": self.options.variant}
         result = run_child(job, key["threads"])
         if result is not None:
             self.records.append(key | result)
@@ -92,7 +92,7 @@ class Run:
         """Find the test error of gpuboost after each round, in one fit that is not timed."""
         o = self.options
         job = {"kind": "curve", "set": set_name, "rounds": o.search_rounds, "leaves": LEAVES,
-               "threads": max(o.threads), "data_dir": o.data_dir}  # fmt: skip
+               "threads": max(o.threads), "data_dir": o.data_dir, "variant": o.variant}  # fmt: skip
         result = run_child(job, max(o.threads))
         return [] if result is None else list(result["test_errors"])
 
@@ -205,6 +205,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--sets", default="pendigits,satimage,letter,mnist", help="names, or 'none'")
     add("--threads", type=numbers, default=[1, 2])
     add("--repeats", type=int, default=3)
+    add("--variant", choices=["real", "discrete"], default="real", help="of gpuboost's AdaBoost.MH")
     add("--rounds", type=int, default=300, help="rounds of every library")
     add("--search-rounds", type=int, default=1000, help="rounds in which gpuboost may reach the target")
     add("--mnist-round", action="store_true", help="also the time of one round on mnist.npz")

@@ -42,7 +42,7 @@ RUNS: dict[str, tuple[int, dict[str, Any], list[dict[str, Any]]]] = {
 
 def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     z = np.load(path)
-    scale = json.loads(str(z["meta"])).get("scale") or 1
+    scale = (json.loads(str(z["meta"])).get("scale") if "meta" in z else None) or 1
     return z["X_train"] * scale, z["y_train"], z["X_test"] * scale, z["y_test"]
 
 

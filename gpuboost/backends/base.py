@@ -238,8 +238,8 @@ class Backend(ABC):
         The histogram ``H[bin, c]`` is the sum of q[i, c] over a node's rows with that bin, and ``L_c`` the sum of H over the
         bins that a cut sends to the left. The score of a cut is ``sum_k abs(P_k - 2 L_k)`` over the classes (eq. 11 with the
         votes of eq. 13 of Kegl 2014), that of the constant classifier ``sum_k abs(P_k)``. The highest score wins; ties go to
-        the constant classifier, then to the lowest feature, then the lowest cut, then missing-left. A cut with a side whose counts
-        are below ``min_count`` is no candidate. The node is queued with its score minus its baseline as key. Exact.
+        the constant classifier, then to the lowest feature, then the lowest cut, then missing-left. A cut with a side whose
+        counts are below ``min_count`` is no candidate. The node is queued with its score minus its baseline as key. Exact.
         """
 
     @abstractmethod

@@ -42,7 +42,8 @@ class AdaBoostMHClassifier(BoostingClassifier):
         Stumps of a product, 1 to 8.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights that each side of a cut must have, 0 to 0.5. Those are the weights passed to `fit`
-        (times the class weights), not those that boosting works with. It keeps rows of small weight from getting leaves of their own.
+        (times the class weights), not those that boosting works with. It keeps rows of small weight
+        from getting leaves of their own.
     variant : {"real", "discrete"}, default "real"
         "discrete" gives each round one coefficient (eq. 12), "real" one to every leaf and class (section 2.3). The latter needs
         fewer rounds; the former, with which the paper's experiments were made, suffers less from wrong labels.
