@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_kernels as kernels
+from gpuboost.backends import cpu_growth, cpu_rows
 from gpuboost.backends.base import LEFT, SLOT, START, STOP, Backend, Counts, Frontier, Stats, new_nodes
 from gpuboost.backends.simd import LANES
 from gpuboost.backends.threads import Team, usable_threads
@@ -95,7 +95,7 @@ class CpuBackend(Backend):
         cut_offsets: IntArray,
         out: NDArray[np.uint8],
     ) -> None:
-        self.team.map(kernels.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
+        self.team.map(cpu_rows.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
 
     def _scratch(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Return an array that is kept between rounds. Its contents are left over."""
@@ -107,11 +107,11 @@ class CpuBackend(Backend):
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
     def maximum(self, state: NDArray[np.float64]) -> float:
-        return float(max(self.team.map(kernels.maximum, len(state), 2 * state.size, state)))
+        return float(max(self.team.map(cpu_rows.maximum, len(state), 2 * state.size, state)))
 
     def channel_sums(self, state: NDArray[np.float64], repeat: NDArray[np.int32], shift: int) -> IntArray:
         scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(kernels.channel_sums, len(state), 4 * state.size, state, repeat, scale)
+        parts = self.team.map(cpu_rows.channel_sums, len(state), 4 * state.size, state, repeat, scale)
         sums: IntArray = np.sum(parts, axis=0)
         return sums
 
@@ -127,7 +127,7 @@ class CpuBackend(Backend):
         n_channels = n_classes + (counts is not None)
         q = np.zeros((n_rows, padded(n_channels)), np.int32)  # never reused: other sets of the same size have statistics too
         scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(kernels.quantise, n_rows, 4 * state.size, state, signs, repeat, scale, q)
+        parts = self.team.map(cpu_rows.quantise, n_rows, 4 * state.size, state, signs, repeat, scale, q)
         signed, mass = np.sum(parts, axis=0)
         if counts is None:
             return Stats(q[None], shift, signed, mass)
@@ -138,12 +138,12 @@ class CpuBackend(Backend):
     def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         q = stats.q[0]
         out = np.zeros_like(q)
-        parts = self.team.map(kernels.flip, len(q), 4 * q.size, q, group, signs, stats.n_channels, out)
+        parts = self.team.map(cpu_rows.flip, len(q), 4 * q.size, q, group, signs, stats.n_channels, out)
         return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.mass, stats.min_count)
 
     def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
         q = stats.q[0]
-        parts = self.team.map(kernels.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_classes)
+        parts = self.team.map(cpu_rows.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_classes)
         signed, mass = np.sum(parts, axis=0)
         return signed, mass
 
@@ -154,7 +154,7 @@ class CpuBackend(Backend):
         group: NDArray[Any],
         table: NDArray[np.float64],
     ) -> float:
-        return float(max(self.team.map(kernels.reweight, len(state), 4 * state.size, state, signs, group, table)))
+        return float(max(self.team.map(cpu_rows.reweight, len(state), 4 * state.size, state, signs, group, table)))
 
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class CpuBackend(Backend):
             if share:
                 self._expand_together(frontier, t, small, large)
                 continue
-            kernels.expand(
+            cpu_growth.expand(
                 data.blocks,
                 data.usable,
                 data.bin_offsets,
@@ -222,7 +222,7 @@ class CpuBackend(Backend):
             )
 
     def _expand_together(self, frontier: Frontier, t: int, small: int, large: int) -> None:
-        """The same as `kernels.expand`, shared by the team."""
+        """The same as `cpu_growth.expand`, shared by the team."""
         data, q, table, histograms = frontier.data, frontier.stats.q[t], frontier.nodes[t], frontier.work["histograms"][t]
         totals, edges = frontier.totals[t], frontier.edges[t]
         rows = frontier.rows[t, table[small, START] : table[small, STOP]]
@@ -239,20 +239,20 @@ class CpuBackend(Backend):
         else:
             parts = sums = self._scratch("parts", (n_chunks, *child.shape), np.int32)
         counting = (data.blocks, data.skipped, data.bin_offsets, rows, q, sums, lanes)
-        self.team.map(kernels.histogram, n_blocks * n_chunks, work, *counting)
+        self.team.map(cpu_growth.histogram, n_blocks * n_chunks, work, *counting)
 
         shared = (data.usable, data.bin_offsets, data.has_missing, data.skipped)
         own = (totals[small], totals[large], frontier.stats.n_classes, frontier.stats.min_count, parts, child, other, lanes)
-        found = self.team.map(kernels.finish, len(data.usable), child.size * (6 + n_chunks), *shared, *own)
+        found = self.team.map(cpu_growth.finish, len(data.usable), child.size * (6 + n_chunks), *shared, *own)
         for m, bests in zip((small, large), zip(*found, strict=True), strict=True):
             if m >= 0:
                 best = max(bests, key=lambda best: best[0])  # the first of equals: the lowest feature
                 histogram = histograms[table[m, SLOT]]
-                kernels.settle(best, data.bin_offsets, histogram, table[m], totals[m], edges[m])
+                cpu_growth.settle(best, data.bin_offsets, histogram, table[m], totals[m], edges[m])
 
     def select(self, frontier: Frontier) -> bool:
         n_slots = frontier.work["histograms"].shape[1]
-        found = kernels.select(frontier.step, frontier.nodes, frontier.current, n_slots)
+        found = cpu_growth.select(frontier.step, frontier.nodes, frontier.current, n_slots)
         frontier.step += 1
         return bool(found)
 
@@ -261,14 +261,14 @@ class CpuBackend(Backend):
         buffer = self._scratch("buffer", (f.rows.shape[1],), np.int32)
         for t, node in enumerate(f.current.tolist()):
             if node >= 0 and f.nodes[t, node, LEFT]:
-                kernels.partition(
+                cpu_growth.partition(
                     f.data.blocks, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], f.stats.n_classes, node
                 )
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:
         out = np.empty(frontier.rows.shape, np.int32)
         for t in range(len(out)):
-            kernels.node_of_rows(frontier.rows[t], frontier.nodes[t], out[t])
+            cpu_growth.node_of_rows(frontier.rows[t], frontier.nodes[t], out[t])
         return out
 
     def set_bit(self, cell: NDArray[np.int32], bit: int, frontier: Frontier) -> None:
@@ -284,7 +284,7 @@ class CpuBackend(Backend):
         n_rows = data.n_rows
         out = np.empty(n_rows, np.int32)
         self.team.map(
-            kernels.apply,
+            cpu_rows.apply,
             n_rows,
             64 * n_rows,
             data.blocks,
@@ -300,7 +300,7 @@ class CpuBackend(Backend):
 
     def predict(self, ensemble: Ensemble, data: CpuMatrix, scores: NDArray[np.float64], first: int, stop: int) -> None:
         self.team.map(
-            kernels.predict,
+            cpu_rows.predict,
             len(scores),
             len(scores) * (stop - first) * (64 + scores.shape[1]),
             data.blocks,
@@ -318,10 +318,10 @@ class CpuBackend(Backend):
         )
 
     def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
-        self.team.map(kernels.add_scores, len(scores), 2 * scores.size, scores, group, values)
+        self.team.map(cpu_rows.add_scores, len(scores), 2 * scores.size, scores, group, values)
 
     def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
-        loop = kernels.class_errors if target.ndim == 1 else kernels.sign_errors
+        loop = cpu_rows.class_errors if target.ndim == 1 else cpu_rows.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
 
 
@@ -342,4 +342,4 @@ def padded(n_channels: int) -> int:
 def unrolled(width: int) -> tuple[int, ...]:
     """Return a tuple whose length tells the compiler the number of vectors in a row; empty if it should not unroll."""
     n_vectors = width // LANES
-    return (0,) * n_vectors if n_vectors <= kernels.UNROLLED else ()
+    return (0,) * n_vectors if n_vectors <= cpu_growth.UNROLLED else ()

@@ -1,148 +1,22 @@
-"""Compiled loops of the CPU backend. Each works on a range of rows or features, without the GIL, so that threads can share it.
+"""Compiled loops of the CPU backend that grow trees: histograms, sweeps, the queue, and the division of rows.
 
-The class axis is innermost and contiguous, so that one (row, feature) pair is a short vector addition; statistics are padded to
-a multiple of four classes for it. The limit of a histogram is its additions: rows x features x classes int32 adds, at one
-vector of 8 to 16 an instruction, each with a load and a store that mostly hit the first-level cache.
+Histograms and sweeps work on a range of features or pieces, without the GIL, so that threads can share them. The class axis is
+innermost and contiguous, so that one (row, feature) pair is a short vector addition; statistics are padded to whole vectors of
+four classes for it. The limit of a histogram is its additions, rows x features x classes in int32, or, where it outgrows the
+second-level cache, one cache line in and out for each (row, feature) pair that is not skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-from gpuboost.backends.base import (
-    BASELINE,
-    CLOSED,
-    CUT,
-    FEATURE,
-    GAIN,
-    KEY,
-    LEFT,
-    MISSING_LEFT,
-    SLOT,
-    START,
-    STOP,
-)
+from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
+from gpuboost.backends.jit import Array, Int, compiled
 from gpuboost.backends.simd import LANES, add_four, differing_16, differing_32, differing_64, lowest_bit, sweep_row
 from gpuboost.binning import MISSING_CODE
-from gpuboost.fixedpoint import STATE_FLOOR
-
-Array = Any
-Int = Any  # a Python or a NumPy integer: the compiler does not care
-Float = Any
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop: without the GIL, once for all processes."""
-    loop: Callable[..., Any] = njit(nogil=True, cache=True, error_model="numpy")(function)
-    return loop
-
 
 UNROLLED = 4
 """Up to this many vectors a row of statistics is added by code made for its width."""
-
-
-# ---- binning -----------------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def bin_columns(lo: int, hi: int, values: Array, cut_values: Array, cut_offsets: Array, out: Array) -> None:
-    """Code of x: 0 if missing, else 1 + number of cuts <= x, by a binary search without branches."""
-    for f in range(lo, hi):
-        first, n_cuts = cut_offsets[f], cut_offsets[f + 1] - cut_offsets[f]
-        for i in range(values.shape[1]):
-            x = values[f, i]
-            below, width = 0, n_cuts
-            while width > 0:
-                half = (width + 1) // 2
-                below += half * (cut_values[first + below + half - 1] <= x)
-                width -= half
-            out[f, i] = 0 if np.isnan(x) else 1 + below
-
-
-# ---- row state and statistics ------------------------------------------------------------------------------------------------
-
-
-@compiled
-def maximum(lo: int, hi: int, state: Array) -> Float:
-    largest = np.zeros(state.shape[1])
-    for i in range(lo, hi):
-        for c in range(state.shape[1]):
-            largest[c] = state[i, c] if state[i, c] > largest[c] else largest[c]
-    return largest.max()
-
-
-@compiled
-def channel_sums(lo: int, hi: int, state: Array, repeat: Array, scale: float) -> Array:
-    sums = np.zeros(state.shape[1], np.int64)
-    for i in range(lo, hi):
-        times = np.int64(repeat[i])
-        for c in range(state.shape[1]):
-            sums[c] += times * np.int64(np.rint(state[i, c] * scale))
-    return sums
-
-
-@compiled
-def quantise(lo: int, hi: int, state: Array, signs: Array, repeat: Array, scale: float, q: Array) -> tuple[Array, Array]:
-    n_channels = state.shape[1]
-    signed, mass = np.zeros(n_channels, np.int64), np.zeros(n_channels, np.int64)
-    for i in range(lo, hi):
-        times = np.int32(repeat[i])
-        for c in range(n_channels):
-            units = np.int32(times * np.int32(np.rint(state[i, c] * scale)))
-            value = np.int32(units * np.int32(signs[i, c]))
-            q[i, c] = value
-            signed[c] += np.int64(value)
-            mass[c] += np.int64(units)
-    return signed, mass
-
-
-@compiled
-def reweight(lo: int, hi: int, state: Array, signs: Array, group: Array, table: Array) -> Float:
-    n_channels = state.shape[1]
-    largest = np.zeros(n_channels)
-    for i in range(lo, hi):
-        g = group[i]
-        for c in range(n_channels):
-            w = state[i, c]
-            factor = table[g, 1, c] if signs[i, c] > 0 else table[g, 0, c]
-            product = w * factor
-            product = product if product > STATE_FLOOR else STATE_FLOOR
-            product = product if w > 0.0 else 0.0
-            state[i, c] = product
-            largest[c] = product if product > largest[c] else largest[c]
-    return largest.max()
-
-
-@compiled
-def flip(lo: int, hi: int, q: Array, group: Array, signs: Array, n_channels: int, out: Array) -> Array:
-    sums = np.zeros(n_channels, np.int64)
-    n_classes = signs.shape[1]
-    for i in range(lo, hi):
-        g = group[i]
-        for c in range(n_classes):
-            value = np.int32(q[i, c] * np.int32(signs[g, c]))
-            out[i, c] = value
-            sums[c] += np.int64(value)
-        for c in range(n_classes, n_channels):  # counts have no sign
-            out[i, c] = q[i, c]
-            sums[c] += np.int64(q[i, c])
-    return sums
-
-
-@compiled
-def group_sums(lo: int, hi: int, q: Array, group: Array, n_groups: int, n_channels: int) -> tuple[Array, Array]:
-    signed, mass = np.zeros((n_groups, n_channels), np.int64), np.zeros((n_groups, n_channels), np.int64)
-    for i in range(lo, hi):
-        g = group[i]
-        for c in range(n_channels):
-            signed[g, c] += np.int64(q[i, c])
-            mass[g, c] += np.int64(abs(q[i, c]))
-    return signed, mass
-
 
 # ---- histograms --------------------------------------------------------------------------------------------------------------
 
@@ -510,101 +384,3 @@ def node_of_rows(rows: Array, nodes: Array, out: Array) -> None:
         if nodes[m, LEFT] == 0:
             for i in range(nodes[m, START], nodes[m, STOP]):
                 out[rows[i]] = m
-
-
-# ---- using trees -------------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def apply(
-    lo: int,
-    hi: int,
-    blocks: Array,
-    first: int,
-    feature: Array,
-    cut: Array,
-    missing_left: Array,
-    left: Array,
-    right: Array,
-    out: Array,
-) -> None:
-    width = blocks.shape[2]
-    for i in range(lo, hi):
-        node = first
-        while node >= 0:
-            code = blocks[feature[node] // width, i, feature[node] % width]
-            goes_left = code <= cut[node] and (code != MISSING_CODE or missing_left[node])
-            node = left[node] if goes_left else right[node]
-        out[i] = ~node
-
-
-@compiled
-def predict(
-    lo: int,
-    hi: int,
-    blocks: Array,
-    node_offset: Array,
-    leaf_offset: Array,
-    feature: Array,
-    cut: Array,
-    missing_left: Array,
-    left: Array,
-    right: Array,
-    values: Array,
-    first: int,
-    stop: int,
-    scores: Array,
-) -> None:
-    """Walk a few rows at a time through all trees: their codes, their scores and one tree stay in the nearest cache."""
-    n_blocks, width = blocks.shape[0], blocks.shape[2]
-    own = np.empty((max(1, 32768 // (n_blocks * width)), n_blocks * width), np.uint8)
-    for begin in range(lo, hi, len(own)):
-        n = min(hi - begin, len(own))
-        for i in range(n):
-            for b in range(n_blocks):
-                own[i, b * width : (b + 1) * width] = blocks[b, begin + i]
-        for t in range(first, stop):
-            base = node_offset[t]
-            root = 0 if node_offset[t + 1] > base else -1
-            for i in range(n):
-                node = root
-                while node >= 0:
-                    at = base + node
-                    code = own[i, feature[at]]
-                    goes_left = code <= cut[at] and (code != MISSING_CODE or missing_left[at])
-                    node = left[at] if goes_left else right[at]
-                leaf = leaf_offset[t] + ~node
-                for k in range(scores.shape[1]):
-                    scores[begin + i, k] += values[leaf, k]
-
-
-@compiled
-def add_scores(lo: int, hi: int, scores: Array, group: Array, values: Array) -> None:
-    for i in range(lo, hi):
-        g = group[i]
-        for k in range(scores.shape[1]):
-            scores[i, k] += values[g, k]
-
-
-@compiled
-def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -> Int:
-    wrong = np.int64(0)
-    for i in range(lo, hi):
-        own = scores[i, target[i]]
-        n_above = 0
-        for k in range(target[i]):  # a tie is lost to a lower class
-            n_above += scores[i, k] >= own
-        for k in range(target[i] + 1, scores.shape[1]):
-            n_above += scores[i, k] > own
-        wrong += units[i] * (n_above > 0)
-    return wrong
-
-
-@compiled
-def sign_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -> Int:
-    wrong = np.int64(0)
-    for i in range(lo, hi):
-        for k in range(scores.shape[1]):
-            if (scores[i, k] > 0.0) != (target[i, k] > 0):
-                wrong += units[i]
-    return wrong
