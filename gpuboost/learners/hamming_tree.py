@@ -24,7 +24,9 @@ class HammingTree:
     max_leaf_nodes: int
 
     def __call__(self, backend: Backend, data: Device, stats: Stats) -> WeakTree:
-        frontier = grow(backend, data, stats, self.max_leaf_nodes)
+        # Every row can have a leaf of its own, and every leaf votes of its own: more inner nodes than that are never made.
+        max_leaf_nodes = min(self.max_leaf_nodes, 2 * stats.q.shape[1] + 1)
+        frontier = grow(backend, data, stats, max_leaf_nodes)
         group = backend.node_of_rows(frontier)[0]
         return harvest(backend.get(frontier.nodes[0]), backend.get(frontier.edges[0])[:, : stats.n_classes], group, stats.total)
 
