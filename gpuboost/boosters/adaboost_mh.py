@@ -57,7 +57,7 @@ class AdaBoostMH:
         weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf)
         for t, tree in enumerate(trees, start=1):
             group = backend.apply(tree, data)
-            if t == len(trees) and self.was_perfect(tree, group, weights.statistics(counts), problem):
+            if self.variant == "discrete" and t == len(trees) and is_right(tree, backend, weights.statistics(), group):
                 return  # where one long training has ended, a continued one ends
             weights.update(group, tree.values)
         stats = weights.statistics(counts)
@@ -76,15 +76,9 @@ class AdaBoostMH:
             if overshoots and before < 1.0 and loss > before:
                 return
             yield Round(replace(weak.tree, values=values), edge / total, loss, weak.group, by_group)
-            if edge == total:  # a perfect learner: there is nothing left to learn from
+            # After a perfect learner nothing is left; but smoothed values of the real variant may be wrong where it is right.
+            if self.variant == "discrete" and edge == total:
                 return
-
-    def was_perfect(self, tree: Tree, group: Device, stats: Stats, problem: Problem) -> bool:
-        """Whether ``tree``, grown from ``stats``, was a perfect learner: edge 1."""
-        if not is_right(tree, problem.backend, stats, group):
-            return False
-        # Leaf values of the real variant may have other signs than the votes, which only the learner knows.
-        return self.variant == "discrete" or self.learner(problem.backend, problem.data, stats).edge == stats.total
 
     def coefficients(self, weak: WeakTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
         """Return the leaf values of the round, shape (n_leaves, n_classes)."""
