@@ -48,11 +48,15 @@ class Sample:
     def n_distinct(self, enough: int) -> int:
         """Return the number of distinct rows of X, or ``enough`` if there are that many.
 
-        Unlike the number of rows it depends neither on rows that stand twice nor on the unit of the weights.
+        Unlike the number of rows it depends neither on rows that stand twice nor on the unit of the weights. Values are
+        compared as the float64 that they are cut as: 0 equals -0, and missing equals missing.
         """
         seen: set[bytes] = set()
         for first in range(0, len(self.rows), enough):
-            seen.update(row.tobytes() for row in self.X[self.rows[first : first + enough]])
+            with np.errstate(over="ignore", invalid="ignore"):  # of long doubles
+                block = self.X[self.rows[first : first + enough]].astype(np.float64) + 0.0  # turns -0.0 into 0.0
+            block[np.isnan(block)] = np.nan  # NaN has many bit patterns
+            seen.update(row.tobytes() for row in block)
             if len(seen) >= enough:
                 return enough
         return len(seen)
