@@ -37,7 +37,21 @@ class Stump:
         return -1 if goes_left else 1
 
 
-def best_stump(codes: Any, q: Any, rows: Iterable[int], n_bins: Sequence[int]) -> Stump:
+@dataclass(frozen=True)
+class Limit:
+    """What the rows count, and what both sides of a cut must have of that."""
+
+    counts: Sequence[Any]
+    minimum: Any
+
+    def allows(self, stump: Stump, codes: Any, rows: Iterable[int]) -> bool:
+        sides = {-1: 0, 1: 0}
+        for i in rows:
+            sides[stump.phi(codes, i)] += self.counts[i]
+        return stump.feature < 0 or min(sides.values()) >= self.minimum
+
+
+def best_stump(codes: Any, q: Any, rows: Iterable[int], n_bins: Sequence[int], limit: Limit | None = None) -> Stump:
     """Try everything, in the order of the tie rule; only a higher score replaces."""
     rows = list(rows)
 
@@ -50,7 +64,8 @@ def best_stump(codes: Any, q: Any, rows: Iterable[int], n_bins: Sequence[int]) -
     for feature, bins in enumerate(n_bins):
         for cut, missing_left in itertools.product(range(1, bins), (True, False)):
             stump = tried(feature, cut, missing_left)
-            best = stump if stump.score > best.score else best
+            if limit is None or limit.allows(stump, codes, rows):
+                best = stump if stump.score > best.score else best
     return best
 
 
@@ -67,14 +82,14 @@ class GrownTree:
         return sum(v * w for i, votes in self.votes.items() for v, w in zip(votes, q[i], strict=True))
 
 
-def hamming_tree(codes: Any, q: Any, n_bins: Sequence[int], n_inner: int) -> GrownTree:
+def hamming_tree(codes: Any, q: Any, n_bins: Sequence[int], n_inner: int, limit: Limit | None = None) -> GrownTree:
     """Figure 2, line by line, with a heap; ties go to the leaf that came first."""
     tree = GrownTree()
     order = itertools.count()
     queue: list[Any] = []
 
     def insert(rows: list[int], parent_votes: tuple[int, ...] | None) -> None:
-        stump = best_stump(codes, q, rows, n_bins)
+        stump = best_stump(codes, q, rows, n_bins, limit)
         baseline = 0 if parent_votes is None else sum(v * q[i][c] for i in rows for c, v in enumerate(parent_votes))
         heapq.heappush(queue, (baseline - stump.score, next(order), rows, stump))
 
@@ -97,7 +112,9 @@ def hamming_tree(codes: Any, q: Any, n_bins: Sequence[int], n_inner: int) -> Gro
     return tree
 
 
-def product(codes: Any, q: Any, n_bins: Sequence[int], n_factors: int) -> tuple[dict[int, tuple[int, ...]], list[Any]]:
+def product(
+    codes: Any, q: Any, n_bins: Sequence[int], n_factors: int, limit: Limit | None = None
+) -> tuple[dict[int, tuple[int, ...]], list[Any]]:
     """Cycle over the factors; return the votes of every row and the edge after every fitted factor."""
     n_classes = len(q[0])
     factors = [Stump((1,) * n_classes)] * n_factors
@@ -114,7 +131,7 @@ def product(codes: Any, q: Any, n_bins: Sequence[int], n_factors: int) -> tuple[
         for j in range(n_factors):
             others = [stump for i, stump in enumerate(factors) if i != j]
             relabelled = [[w * v for w, v in zip(q[i], value(others, i), strict=True)] for i in range(len(q))]
-            stump = best_stump(codes, relabelled, range(len(q)), n_bins)
+            stump = best_stump(codes, relabelled, range(len(q)), n_bins, limit)
             if stump.score > max(edges, default=0):
                 factors[j] = stump
                 edges.append(stump.score)

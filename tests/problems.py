@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpuboost.backends.base import Backend, Stats
+from gpuboost.backends.base import Backend, Counts, Stats
 from gpuboost.backends.cpu_backend import CpuBackend
 from gpuboost.backends.threads import Team
 from gpuboost.binning import MISSING_CODE, BinMapper, BinnedMatrix
@@ -101,12 +101,13 @@ def blobs(n_rows: int, n_features: int, n_classes: int, seed: int, noise: float 
     return Data(X, sign_matrix(labels, n_classes))
 
 
-def stats_of(backend: Backend, q: ArrayLike) -> Stats:
-    """Statistics with exactly these integers, shape (n_rows, n_channels), in units of 1."""
+def stats_of(backend: Backend, q: ArrayLike, counts: ArrayLike | None = None, min_count: int = 0) -> Stats:
+    """Statistics with exactly these integers, shape (n_rows, n_classes), in units of 1, and perhaps with counts of the rows."""
     q = np.asarray(q, np.int64)
     signs = np.where(q < 0, -1, 1).astype(np.int8)
     state = backend.put(np.abs(q).astype(np.float64))
-    return backend.quantise(state, backend.put(signs), backend.put(np.ones(len(q), np.int32)), 0)
+    limit = None if counts is None else Counts(backend.put(np.asarray(counts, np.int32)), min_count)
+    return backend.quantise(state, backend.put(signs), backend.put(np.ones(len(q), np.int32)), 0, limit)
 
 
 def votes_of_rows(backend: Backend, weak: WeakTree) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from gpuboost.fixedpoint import (
     exponent,
     final_shift,
     first_shift,
+    row_counts,
     split_weights,
     weight_units,
 )
@@ -196,6 +197,54 @@ def test_split_weights_keeps_the_ratios(weights: list[float]) -> None:
     product = repeat * factor
     assert product / product.max() == pytest.approx(np.array(weights) / max(weights), rel=1e-11)
     assert ((factor > 0) & (factor <= 1)).all()
+
+
+@st.composite
+def split(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Repeats, or factors over up to 300 powers of two, or both; the largest factor is 1."""
+    n_rows = draw(st.integers(1, 200))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    repeat = rng.integers(1, draw(st.sampled_from([1, 3, MAX_REPEAT])) + 1, n_rows).astype(np.int32)
+    factor = 2.0 ** -rng.uniform(0, draw(st.sampled_from([0.0, 1.0, 300.0])), n_rows)
+    return repeat, factor / factor.max()
+
+
+@untimed
+@given(split())
+def test_row_counts_are_weights_in_a_unit_that_fits(case: tuple[np.ndarray, np.ndarray]) -> None:
+    repeat, factor = case
+    counts = row_counts(repeat, factor)
+    assert counts.dtype == np.int32
+    total, n_rows = int(counts.sum(dtype=np.int64)), int(repeat.sum())
+    # The shift rule for a single channel whose largest entry is 1.
+    scale = Fraction(2) ** next(s for s in range(30, -2, -1) if provable_bound(factor[:, None], repeat, s) <= LIMIT)
+    assert counts.tolist() == [
+        int(r) * round(Fraction(f) * scale) for r, f in zip(repeat.tolist(), factor.tolist(), strict=True)
+    ]
+    assert total <= LIMIT
+    # The rule's bound fails for d - 1, and rounding takes R/2 units at most: 2**29 - 1/2 - R/4 - R/2**d - R/2, and d is not 0.
+    assert total >= 2**29 - 2 * n_rows
+    exact = sum(int(r) * Fraction(f) for r, f in zip(repeat.tolist(), factor.tolist(), strict=True)) * scale
+    assert abs(total - exact) <= Fraction(n_rows, 2)
+
+
+@untimed
+@given(split(), st.integers(0, 2**32))
+def test_row_counts_of_repeats_are_those_of_repeated_rows(case: tuple[np.ndarray, np.ndarray], seed: int) -> None:
+    repeat, factor = np.minimum(case[0], 5), case[1]
+    rows = np.repeat(np.arange(len(repeat)), repeat)
+    rows = np.random.default_rng(seed).permutation(rows)
+    each = row_counts(np.ones(len(rows), np.int32), factor[rows])
+    assert np.bincount(rows, each).astype(np.int64).tolist() == row_counts(repeat, factor).tolist()
+
+
+def test_row_counts_by_hand() -> None:
+    # S = 4 * 2**30 and R = 4: (S + 2) / 2**d + 2 <= 2**30 - 1 from d = 3 on, which is 2**27 units a row.
+    counts = row_counts(np.array([1, 2, 1], np.int32), np.ones(3))
+    assert counts.tolist() == [2**27, 2**28, 2**27]
+    # S = 2**30 + 2**29 + 1 (2**-30 is one unit at the first shift 30, 2**-31 half a unit, which is 0) and R = 4, so d = 1.
+    counts = row_counts(np.ones(4, np.int32), np.array([1.0, 0.5, 2.0**-30, 2.0**-31]))
+    assert counts.tolist() == [2**29, 2**28, 0, 0]
 
 
 def test_weight_units_are_the_repeats() -> None:

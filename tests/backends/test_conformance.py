@@ -22,6 +22,7 @@ from gpuboost.backends.base import (
     START,
     STOP,
     Backend,
+    Counts,
     Frontier,
     Stats,
 )
@@ -76,6 +77,7 @@ class Rows:
     repeat: NDArray[np.int32]
     group: NDArray[np.int32]
     n_groups: int
+    counts: NDArray[np.int32]
 
     @classmethod
     def random(cls, n_rows: int, n_channels: int, seed: int = 0) -> Rows:
@@ -87,11 +89,19 @@ class Rows:
         signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
         repeat = rng.integers(1, 4097, n_rows).astype(np.int32)
         n_groups = int(rng.integers(1, 12))
-        return cls(state, signs, repeat, rng.integers(0, n_groups, n_rows).astype(np.int32), n_groups)
+        group = rng.integers(0, n_groups, n_rows).astype(np.int32)
+        counts = rng.integers(0, (2**30 - 1) // n_rows + 1, n_rows) * rng.integers(0, 2, n_rows)
+        return cls(state, signs, repeat, group, n_groups, counts.astype(np.int32))
 
-    def statistics(self, backend: Backend) -> Stats:
+    def limit(self, backend: Backend, fraction: float) -> Counts | None:
+        """The counts with a share of their sum as the minimum."""
+        minimum = max(1, int(fraction * self.counts.sum()))
+        return Counts(backend.put(self.counts), minimum) if fraction else None
+
+    def statistics(self, backend: Backend, fraction: float = 0.0) -> Stats:
         on_device = [backend.put(a) for a in (self.state, self.signs, self.repeat)]
-        return backend.statistics(*on_device, int(self.repeat.sum()), float(self.state.max()))
+        n_rows, maximum = int(self.repeat.sum()), float(self.state.max())
+        return backend.statistics(*on_device, n_rows, maximum, self.limit(backend, fraction))
 
 
 def assert_same_stats(backend: Backend, stats: Stats, expected: Stats) -> None:
@@ -102,19 +112,21 @@ def assert_same_stats(backend: Backend, stats: Stats, expected: Stats) -> None:
     assert stats.shift == expected.shift
     assert same(stats.signed, expected.signed)
     assert same(stats.mass, expected.mass)
+    assert stats.min_count == expected.min_count
 
 
+@pytest.mark.parametrize("fraction", [0.0, 0.1])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_statistics(candidate: Backend, shape: tuple[int, int]) -> None:
+def test_statistics(candidate: Backend, shape: tuple[int, int], fraction: float) -> None:
     rows = Rows.random(*shape)
     state, signs, repeat = (candidate.put(a) for a in (rows.state, rows.signs, rows.repeat))
     assert candidate.maximum(state) == REFERENCE.maximum(rows.state) == 1.5
     for shift in (0, 17, 30):
         sums = candidate.channel_sums(state, repeat, shift)
         assert same(sums, REFERENCE.channel_sums(rows.state, rows.repeat, shift))
-    expected = rows.statistics(REFERENCE)
-    assert_same_stats(candidate, rows.statistics(candidate), expected)
-    quantised = candidate.quantise(state, signs, repeat, expected.shift)
+    expected = rows.statistics(REFERENCE, fraction)
+    assert_same_stats(candidate, rows.statistics(candidate, fraction), expected)
+    quantised = candidate.quantise(state, signs, repeat, expected.shift, rows.limit(candidate, fraction))
     assert_same_stats(candidate, quantised, expected)
     assert same(candidate.get(state), rows.state)  # none of them writes
 
@@ -128,11 +140,27 @@ def test_halves_are_rounded_to_even(candidate: Backend, half: float) -> None:
     assert candidate.get(stats.q)[0, 0, 0] == -round(half)
 
 
+def test_counts_are_the_last_channel_by_hand(candidate: Backend) -> None:
+    limit = Counts(candidate.put(np.array([7, 0, 2**30 - 8], np.int32)), 5)
+    state, signs = candidate.put(np.array([[3.0], [2.0], [1.0]])), candidate.put(np.array([[1], [-1], [-1]], np.int8))
+    stats = candidate.quantise(state, signs, candidate.put(np.array([1, 2, 3], np.int32)), 0, limit)
+    assert candidate.get(stats.q)[0, :, :2].tolist() == [[3, 7], [-4, 0], [-3, 2**30 - 8]]  # whatever the repeats are
+    assert (stats.n_channels, stats.n_classes, stats.min_count) == (2, 1, 5)
+    assert (stats.signed.tolist(), stats.mass.tolist(), stats.total) == ([-4, 2**30 - 1], [10], 10)
+    group = candidate.put(np.array([1, 0, 1], np.int32))
+    flipped = candidate.flip(stats, group, np.array([[1], [-1]], np.int8))
+    assert candidate.get(flipped.q)[0, :, :2].tolist() == [[-3, 7], [-4, 0], [3, 2**30 - 8]]  # counts have no sign
+    assert (flipped.signed.tolist(), flipped.mass.tolist(), flipped.min_count) == ([-4, 2**30 - 1], [10], 5)
+    signed, mass = candidate.group_sums(stats, group, 3)
+    assert (signed.tolist(), mass.tolist()) == ([[-4], [0], [0]], [[4], [6], [0]])
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.1])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_flip_and_group_sums(candidate: Backend, shape: tuple[int, int]) -> None:
+def test_flip_and_group_sums(candidate: Backend, shape: tuple[int, int], fraction: float) -> None:
     rows = Rows.random(*shape)
     table = np.random.default_rng(1).choice(np.array([-1, 1], np.int8), (rows.n_groups, shape[1]))
-    stats, expected = rows.statistics(candidate), rows.statistics(REFERENCE)
+    stats, expected = (rows.statistics(backend, fraction) for backend in (candidate, REFERENCE))
     group = candidate.put(rows.group)
     flipped, expected_flipped = candidate.flip(stats, group, table), REFERENCE.flip(expected, rows.group, table)
     assert_same_stats(candidate, flipped, expected_flipped)
@@ -239,6 +267,17 @@ def assert_same_growth(mine: list[dict[str, Any]], theirs: list[dict[str, Any]])
         assert same(one["key"][queued], other["key"][queued])
 
 
+def assert_grows_alike(
+    candidate: Backend, matrix: BinnedMatrix, rows: Rows, fraction: float, max_leaves: int
+) -> tuple[Frontier, Frontier]:
+    frontier, mine = watched_growth(candidate, candidate.load(matrix), rows.statistics(candidate, fraction), max_leaves)
+    expected, theirs = watched_growth(REFERENCE, matrix, rows.statistics(REFERENCE, fraction), max_leaves)
+    for one, other in zip(mine, theirs, strict=True):
+        assert_same_growth(one, other)
+    assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+    return frontier, expected
+
+
 @pytest.mark.parametrize("max_leaves", [2, 3, 8, 20])
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "n_channels"),
@@ -246,16 +285,38 @@ def assert_same_growth(mine: list[dict[str, Any]], theirs: list[dict[str, Any]])
 )
 def test_growth(candidate: Backend, n_rows: int, n_features: int, n_channels: int, max_leaves: int) -> None:
     matrix, rows = random_codes(n_rows, n_features, 0), Rows.random(n_rows, n_channels, 1)
-    frontier, mine = watched_growth(candidate, candidate.load(matrix), rows.statistics(candidate), max_leaves)
-    expected, theirs = watched_growth(REFERENCE, REFERENCE.load(matrix), rows.statistics(REFERENCE), max_leaves)
-    for one, other in zip(mine, theirs, strict=True):
-        assert_same_growth(one, other)
-    assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+    frontier, expected = assert_grows_alike(candidate, matrix, rows, 0.0, max_leaves)
     for before in (0, 5, 7):
         cell, expected_cell = candidate.put(np.full(n_rows, before, np.int32)), np.full(n_rows, before, np.int32)
         candidate.set_bit(cell, 1, frontier)
         REFERENCE.set_bit(expected_cell, 1, expected)
         assert same(candidate.get(cell), expected_cell)
+
+
+# The counts are one channel more, which may start another vector, or be one too many for the unrolled loops.
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 4, 5, 7, 8, 11, 12, 15, 16, 17, 20])
+@pytest.mark.parametrize("fraction", [1e-9, 0.02, 0.1, 0.3])
+def test_growth_with_a_smallest_leaf(candidate: Backend, n_classes: int, fraction: float) -> None:
+    matrix, rows = random_codes(80, 6, n_classes), Rows.random(80, n_classes, 2)
+    _, grown = assert_grows_alike(candidate, matrix, rows, fraction, 9)
+    nodes, counts = grown.nodes[0], grown.totals[0, :, n_classes]
+    children = nodes[nodes[:, LEFT] > 0, LEFT]
+    assert len(children) > 0 or fraction > 0.2
+    assert (counts[[children, children + 1]] >= int(fraction * rows.counts.sum())).all()
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 4, 7, 8, 11, 12, 15, 16, 17])
+@pytest.mark.parametrize("missing", [False, True])
+def test_counts_near_the_limit(candidate: Backend, n_classes: int, missing: bool) -> None:
+    # As below, and counts that add up to 2**30 - 1, one of them a single unit: that is enough for a minimum of 1, not of 2.
+    # The scores of the classes are beyond 32 bits, so the counts must neither add to them nor overflow with them.
+    q = np.full((2, n_classes), 2**29 - 1)
+    q[0] *= -1
+    for counts in ([1, 2**30 - 2], [2**30 - 2, 1]):
+        for minimum, gain in ((1, 2 * n_classes * (2**29 - 1)), (2, 0)):
+            stats = stats_of(candidate, q, counts, minimum)
+            frontier = grow(candidate, candidate.load(coded([[0, 1] if missing else [1, 2]])), stats, 2)
+            assert int(candidate.get(frontier.nodes)[0, 0, GAIN]) == gain
 
 
 @pytest.mark.parametrize("n_channels", [1, 2, 3, 4, 5, 8, 9, 12, 13, 16, 17, 20, 30])
@@ -415,6 +476,8 @@ class Case:
     """A whole fit. Options go round with different periods, so that the cases mix them all."""
 
     number: int
+    fraction: float = 0.0
+    n_classes: int | None = None
 
     @property
     def turn(self) -> int:
@@ -428,6 +491,7 @@ class Case:
             "uniform" if self.multi_label or self.turn % 4 == 3 else "single-label",
             "real" if self.turn % 3 == 1 else "discrete",
             (1.0, 0.3, 1.0, 3.0, 1.0)[self.number % 5],
+            self.fraction,
         )
 
     @property
@@ -446,7 +510,7 @@ class Case:
         i = self.number
         rng = np.random.default_rng([i, part])
         n_rows, n_features = SIZES[i % len(SIZES)]
-        n_classes = CLASSES[i % len(CLASSES)]
+        n_classes = self.n_classes or CLASSES[i % len(CLASSES)]
         kinds = ["integers"] if i % 11 == 10 else KINDS[self.turn % 3 :]  # integers alone: ties everywhere
         X = np.stack([column(kinds[f % len(kinds)], n_rows, rng) for f in range(n_features)], axis=1)
         signal = np.nan_to_num(X, posinf=3, neginf=-3).cumsum(axis=1)
@@ -471,7 +535,14 @@ def outcome(case: Case, backend: Backend) -> tuple[str, dict[str, list[float]], 
     return digest(training.trees, data.n_classes), history, predictions, training.reason
 
 
-@pytest.mark.parametrize("case", [Case(i) for i in range(72)], ids=lambda case: str(case.number))
+# Trees with a smallest leaf, of 17 to 1000 rows: the counts are one channel more, of all numbers of classes up to 17.
+NUMBERS = [i for i in range(72) if 3 <= i % len(SIZES) <= 9]
+BOUND = [Case(i, (0.3, 0.15, 0.05, 0.5)[i % 4], 1 + i * 5 % 17) for i in NUMBERS]
+
+
+@pytest.mark.parametrize(
+    "case", [*(Case(i) for i in range(72)), *BOUND], ids=lambda case: f"{case.number}-{case.fraction}-{case.n_classes}"
+)
 def test_fit(case: Case) -> None:
     expected = outcome(case, REFERENCE)
     for name, opened in CANDIDATES.items():
@@ -487,6 +558,20 @@ def test_cases_cover_the_options() -> None:
     assert {c.booster.learning_rate for c in cases} == {0.3, 1.0, 3.0}
     assert {c.data(0).n_classes for c in cases} == set(CLASSES)
     assert {c.data(0).X.shape for c in cases} == set(SIZES)
+    assert {c.n_classes for c in BOUND} == set(range(1, 18))
+    assert {(str(c.booster.learner), c.multi_label) for c in BOUND} == {(str(a), b) for a in LEARNERS for b in (False, True)}
+    assert {(c.booster.variant, c.data(0).weights is None) for c in BOUND} == {
+        (variant, unweighted) for variant in ("discrete", "real") for unweighted in (False, True)
+    }
+
+
+def test_the_smallest_leaf_matters_in_the_cases() -> None:
+    with cpu_backend() as backend:
+        trees = [[replace(c, fraction=f).fit(backend).trees for f in (c.fraction, 0.0)] for c in BOUND]
+    differ = [digest(a, c.data(0).n_classes) != digest(b, c.data(0).n_classes) for c, (a, b) in zip(BOUND, trees, strict=True)]
+    grown = [any(tree.n_leaves > 1 for tree in bound) for bound, _ in trees]
+    assert sum(differ) > len(BOUND) / 2
+    assert sum(grown) > len(BOUND) / 2
 
 
 @pytest.mark.parametrize("number", range(0, 72, 5))

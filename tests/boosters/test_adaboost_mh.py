@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
-from gpuboost.boosters.adaboost_mh import AdaBoostMH, initial_weights
+from gpuboost.boosters.adaboost_mh import AdaBoostMH, initial_weights, pseudo_weights
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.base import Learner, WeakTree
@@ -106,14 +106,26 @@ def test_multi_label_round_by_hand(backend: Backend) -> None:
 
 
 def test_real_leaf_values_by_hand(backend: Backend) -> None:
-    # Round 1 of the first example: cut 2, with these sums of right and wrong weights, in quarters, for the sign +1:
-    #   left: (4 : 0), (0 : 2), (0 : 2)    right: (0 : 2), (2 : 1), (2 : 1)
-    # and epsilon = total / (n K) = 16/12.
+    # Round 1 of the first example: cut 2, with these sums of weights for and against a class, in quarters:
+    #   left: (4, 0), (0, 2), (0, 2)    right: (0, 2), (2, 1), (2, 1)    whole: (4, 2), (2, 3), (2, 3)
+    # epsilon = total / (n K) = 16/12, and 8/3 is divided like the whole: (16/9, 8/9), (16/15, 8/5), (16/15, 8/5). e^2h is
+    #   left: (52/9) / (8/9), (16/15) / (18/5)    right: (16/9) / (26/9), (46/15) / (13/5)
     result = fit(single_label(STUMP, variant="real"), line([0, 0, 1, 2], 3), backend, 1)
-    e = 16 / 12
-    pairs = [[(4, 0), (0, 2), (0, 2)], [(0, 2), (2, 1), (2, 1)]]
-    values = [[0.5 * math.log((plus + e) / (minus + e)) for plus, minus in leaf] for leaf in pairs]
-    assert result.trees[0].values == pytest.approx(np.array(values), rel=1e-8)
+    odds = np.array([[13 / 2, 8 / 27, 8 / 27], [8 / 13, 46 / 39, 46 / 39]])
+    assert result.trees[0].values == pytest.approx(0.5 * np.log(odds), rel=1e-8)
+
+
+def test_pseudo_weights_by_hand() -> None:
+    # Four classes, three rows, 48 units: epsilon = 48 // 12 = 4, and 8 units are divided
+    #   9 : 3, the same; 1 : 11, as 8/12 -> 0 (but at least 1) and 88/12 -> 7; 0 : 12; and 24 : 0 of a class that all rows have.
+    right, wrong = pseudo_weights(np.array([9, 1, 0, 12]), np.array([3, 11, 12, 0]), 3)
+    assert (right.tolist(), wrong.tolist()) == ([6, 1, 1, 8], [2, 7, 8, 1])
+    # Less than a unit for each (row, class): epsilon = 0.
+    right, wrong = pseudo_weights(np.array([3, 0]), np.array([2, 0]), 3)
+    assert (right.tolist(), wrong.tolist()) == ([1, 1], [1, 1])
+    # Sums at the limit of the shift rule, of one row: 2 epsilon times a sum does not overflow.
+    right, wrong = pseudo_weights(np.array([2**30 - 1]), np.array([0]), 1)
+    assert (right.tolist(), wrong.tolist()) == ([2**31 - 2], [1])
 
 
 def test_initial_weights() -> None:
@@ -175,12 +187,13 @@ def test_two_classes_are_binary_adaboost(backend: Backend) -> None:
 
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("variant", ["discrete", "real"])
-def test_weight_two_is_a_row_twice(backend: Backend, learner: Learner, variant: Any) -> None:
+@pytest.mark.parametrize("fraction", [0.0, 0.15])
+def test_weight_two_is_a_row_twice(backend: Backend, learner: Learner, variant: Any, fraction: float) -> None:
     data = blobs(60, 3, 3, seed=1)
     repeat = np.random.default_rng(1).integers(1, 4, 60)
     weighted = Data(data.X, data.signs, repeat * 0.1, max_bins=12)  # the unit does not matter, the quantiles see weights
     repeated = replace(data, max_bins=12).take(np.repeat(np.arange(60), repeat))
-    booster = single_label(learner, variant=variant)
+    booster = single_label(learner, variant=variant, min_weight_fraction_leaf=fraction)
     one, other = (fit(booster, d, backend, 10, evaluation=d) for d in (weighted, repeated))
     assert digest(one.trees, 3) == digest(other.trees, 3)
     assert all(one.history[key] == other.history[key] for key in one.history if key != "seconds")
@@ -300,14 +313,15 @@ def test_real_leaf_values_from_integer_sums(backend: Backend, learner: Learner) 
     n_rows = int(data.split()[0].sum())
     result = fit(single_label(recorder, variant="real"), data, backend, 8)
     for tree, (weak, q, _) in zip(result.trees, recorder.calls, strict=True):
-        epsilon = max(1, int(np.abs(q).sum()) // (n_rows * 3))
+        epsilon = int(np.abs(q).sum()) // (n_rows * 3)
         leaf = backend.get(backend.apply(weak.tree, data.on(backend)[0].data))
         for n, c in np.ndindex(*tree.values.shape):
-            mine = q[leaf == n, c]
-            plus, minus = int(mine[mine > 0].sum()), int(-mine[mine < 0].sum())
-            assert tree.values[n, c] == pytest.approx(
-                0.5 * math.log((plus + epsilon) / (minus + epsilon)), rel=1e-14, abs=1e-16
+            (plus, minus), (all_plus, all_minus) = (
+                (int(units[units > 0].sum()), int(-units[units < 0].sum())) for units in (q[leaf == n, c], q[:, c])
             )
+            plus += max(1, 2 * epsilon * all_plus // (all_plus + all_minus))
+            minus += max(1, 2 * epsilon * all_minus // (all_plus + all_minus))
+            assert tree.values[n, c] == pytest.approx(0.5 * math.log(plus / minus), rel=1e-14, abs=1e-16)
     assert min(len(tree.values) for tree in result.trees) > 1
 
 
@@ -380,12 +394,19 @@ def test_perfect_learner_is_kept_and_ends_the_training(backend: Backend, learner
     assert result.history["train_loss"] == pytest.approx([math.exp(-alpha)], rel=1e-8)
 
 
-def test_perfect_learner_of_the_real_variant(backend: Backend) -> None:
-    # All of a class's weight W+ = 3 (rows 0, 1, 2 weigh 1 each, in halves) on one side, epsilon = 6/(3 * 2) = 1.
-    result = fit(single_label(STUMP, variant="real"), line([0, 0, 1], 2), backend, 10)
-    assert len(result.trees) == 1
-    left, right = 0.5 * math.log(3), 0.5 * math.log(2)  # (2 + 1) / 1 and (1 + 1) / 1
-    assert result.trees[0].values == pytest.approx(np.array([[left, -left], [-right, right]]), rel=1e-14)
+def test_perfect_learner_of_the_real_variant_is_not_the_end(backend: Backend) -> None:
+    # In halves, nine weights for class 0 and one against it; epsilon = 20 / (10 * 2) = 1, divided as 9/5 and 1/5.
+    #   left: (9 + 9/5) / (1/5) = 54    right: (9/5) / (1 + 1/5) = 3/2: more for class 0 than against it
+    # The weights become 9 / sqrt(54) = sqrt(3/2) on the left and sqrt(3/2) on the right: epsilon is 1/5 of that on either side.
+    #   left: (1 + 1/5) / (1/5) = 6     right: 1/6, and 3/2 * 1/6 = 1/4 is against class 0
+    data, booster = line([0] * 9 + [1], 2), single_label(STUMP, variant="real")
+    result = fit(booster, data, backend, 2)
+    assert result.history["edge"] == [1.0, 1.0]
+    assert result.history["train_error"] == [0.1, 0.0]
+    assert result.history["train_loss"][0] == pytest.approx(4 * math.sqrt(3 / 2) / 20, rel=1e-8)
+    for tree, odds in zip(result.trees, ([54, 3 / 2], [6, 1 / 6]), strict=True):
+        assert tree.cut.tolist() == [9]
+        assert tree.values == pytest.approx(np.outer(0.5 * np.log(odds), [1, -1]), rel=1e-7)
 
 
 def test_perfect_constant_learner(backend: Backend) -> None:
@@ -471,10 +492,11 @@ def test_long_run_on_separable_data() -> None:
 
 @pytest.mark.parametrize("variant", ["discrete", "real"])
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_rounds_continue_a_model_exactly(backend: Backend, learner: Learner, variant: Any) -> None:
+@pytest.mark.parametrize("fraction", [0.0, 0.15])
+def test_rounds_continue_a_model_exactly(backend: Backend, learner: Learner, variant: Any, fraction: float) -> None:
     data = blobs(60, 3, 3, seed=12)
     data = replace(data, weights=np.random.default_rng(12).uniform(0.1, 1.0, 60))
-    booster = single_label(learner, variant=variant, learning_rate=0.7)
+    booster = single_label(learner, variant=variant, learning_rate=0.7, min_weight_fraction_leaf=fraction)
     problem, _ = data.on(backend)
 
     def take(n: int, before: list[Tree]) -> tuple[list[Tree], list[tuple[float, float]]]:
@@ -491,17 +513,15 @@ def test_rounds_continue_a_model_exactly(backend: Backend, learner: Learner, var
 @pytest.mark.parametrize("variant", ["discrete", "real"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_continuing_a_model_without_errors(backend: Backend, n_classes: int, variant: Any) -> None:
-    # With two classes the stump is perfect, and both trainings end after it. With a class 2 that has no rows its vote is
-    # right on one side only: the edge is 15/18, and both go on, although all real leaf values have the right signs.
+    # With two classes the stump is perfect, which ends both trainings of the discrete variant. With a class 2 that has no rows
+    # its vote is right on one side only: the edge is 15/18.
     data, booster = line([0, 0, 1], n_classes), single_label(STUMP, variant=variant)
     long = fit(booster, data, backend, 5)
-    assert len(long.trees) == (1 if n_classes == 2 else 5)
+    assert long.history["edge"][0] == pytest.approx(1 if n_classes == 2 else 5 / 6, rel=1e-8)
+    assert len(long.trees) == (1 if n_classes == 2 and variant == "discrete" else 5)
     for k in range(1, len(long.trees) + 1):
         more = fit(booster, data, backend, 5, trees=long.trees[:k], history=long.history)
         assert digest(more.trees, n_classes) == digest(long.trees, n_classes)
-    if n_classes == 3:
-        assert long.history["edge"][0] == pytest.approx(5 / 6, rel=1e-8)
-        assert (np.sign(long.trees[0].values) == [[1, -1, -1], [-1, 1, -1]]).all() == (variant == "real")
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

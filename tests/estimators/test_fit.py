@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import gpuboost
 from gpuboost import AdaBoostMHClassifier
@@ -35,6 +39,12 @@ def recorded(model: AdaBoostMHClassifier) -> dict[str, list[float]]:
         ({"learner": None}, TypeError, 'learner must be one of "tree", "stump", "product", got None'),
         ({"max_leaf_nodes": 1}, ValueError, "max_leaf_nodes must be an integer of at least 2, got 1"),
         ({"max_leaf_nodes": "many"}, ValueError, "max_leaf_nodes must be one of \"auto\", got 'many'"),
+        ({"min_weight_fraction_leaf": -0.1}, ValueError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got -0.1"),
+        ({"min_weight_fraction_leaf": 0.51}, ValueError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got 0.51"),
+        ({"min_weight_fraction_leaf": np.nan}, ValueError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got nan"),
+        ({"min_weight_fraction_leaf": True}, TypeError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got True"),
+        ({"min_weight_fraction_leaf": "0.1"}, TypeError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got '0.1'"),
+        ({"min_weight_fraction_leaf": None}, TypeError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got None"),
         ({"n_factors": 9}, ValueError, "n_factors must be an integer from 1 to 8, got 9"),
         ({"variant": "exact"}, ValueError, "variant must be one of"),
         ({"learning_rate": 0.0}, ValueError, "learning_rate must be a positive finite number, got 0.0"),
@@ -66,9 +76,10 @@ def test_numpy_scalars_are_parameters() -> None:
         "n_estimators": np.int64(3),
         "max_leaf_nodes": np.int32(4),
         "learning_rate": np.float32(0.5),
+        "min_weight_fraction_leaf": np.float32(0.125),
         "warm_start": np.True_,
     }
-    plain = make(3, learning_rate=0.5)
+    plain = make(3, learning_rate=0.5, min_weight_fraction_leaf=0.125)
     assert digest(make().set_params(**given).fit(X, NOISY)) == digest(plain.fit(X, NOISY))
 
 
@@ -80,13 +91,89 @@ def test_learners_are_what_they_are_called() -> None:
     assert np.diff(make(5, learner="product", n_factors=3).fit(X, NOISY).ensemble_.leaf_offset).max() == 8
 
 
+def rows_only(matrix: NDArray[Any], rows: NDArray[np.intp] | None = None) -> Sample:
+    """A sample whose labels and weights do not matter."""
+    rows = np.arange(len(matrix)) if rows is None else rows
+    return Sample(matrix, rows, np.zeros(len(rows), np.int64), np.ones(len(rows)))
+
+
 @pytest.mark.parametrize(
-    ("n_classes", "n_rows", "leaves"),
-    [(2, 10, 4), (3, 399, 4), (3, 500, 5), (7, 500, 7), (3, 1999, 19), (3, 2000, 20), (3, 10**6, 20), (50, 10, 20)],
+    ("n_classes", "n_distinct", "leaves"),
+    [(2, 10, 4), (3, 399, 4), (3, 500, 5), (7, 500, 7), (3, 1999, 19), (3, 2000, 20), (3, 2500, 20), (50, 10, 20)],
 )
-def test_the_size_of_trees_that_follows_from_the_data(n_classes: int, n_rows: int, leaves: int) -> None:
-    assert AdaBoostMHClassifier()._leaves(n_classes, n_rows) == leaves
-    assert AdaBoostMHClassifier(max_leaf_nodes=3)._leaves(n_classes, n_rows) == 3
+def test_the_size_of_trees_that_follows_from_the_data(n_classes: int, n_distinct: int, leaves: int) -> None:
+    sample = rows_only(np.arange(3 * n_distinct)[:, None] % n_distinct)  # every row stands three times
+    assert AdaBoostMHClassifier()._leaves(n_classes, sample) == leaves
+    assert AdaBoostMHClassifier(max_leaf_nodes=3)._leaves(n_classes, sample) == 3
+
+
+@pytest.mark.parametrize(("n_rows", "leaves"), [(499, 4), (500, 5), (699, 6), (2100, 20)])
+def test_models_have_trees_of_that_size(n_rows: int, leaves: int) -> None:
+    data = np.random.default_rng(n_rows).normal(size=(n_rows, 3))
+    labels = np.random.default_rng(0).integers(0, 3, n_rows)
+    ensemble = AdaBoostMHClassifier(n_estimators=3, n_jobs=1).fit(data, labels).ensemble_
+    assert np.diff(ensemble.leaf_offset).tolist() == [leaves] * 3  # noise: there is always something to gain
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30), st.integers(1, 12), st.randoms())
+def test_distinct_rows_are_counted_up_to_enough(rows: list[tuple[int, int]], enough: int, random: Random) -> None:
+    # In chunks of so many rows, some of which bring nothing new.
+    expected = min(len(set(rows)), enough)
+    for dtype in (np.float64, np.float32, np.int8, np.longdouble, ">f8"):
+        assert rows_only(np.array(rows, dtype)).n_distinct(enough) == expected
+    order = np.array(random.sample(range(len(rows)), len(rows)))
+    assert rows_only(np.asfortranarray(rows), order).n_distinct(enough) == expected
+    chosen = order[: len(rows) // 2 + 1]  # the others do not exist
+    assert rows_only(np.array(rows), chosen).n_distinct(enough) == min(len({rows[i] for i in chosen}), enough)
+
+
+def test_rows_are_distinct_by_value() -> None:
+    zeros = np.array([[0.0], [-0.0]])
+    missing = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF8000000000001], np.uint64).view(np.float64)[:, None]
+    assert np.isnan(missing).all()
+    assert rows_only(np.r_[zeros, missing]).n_distinct(10) == 2
+    assert rows_only(np.r_[zeros, missing].astype(np.float32)).n_distinct(10) == 2
+    assert rows_only(np.array([[2**53], [2**53 + 1]])).n_distinct(10) == 1  # cuts are float64
+    zeros = np.frombuffer(b"\x00" * 10 + b"\x01" * 6 + b"\x00" * 16, np.longdouble)  # of 10 bytes, with 6 that mean nothing
+    if len(zeros) == 2:  # and not of 8 bytes, as on some machines
+        assert rows_only(zeros[:, None]).n_distinct(10) == len(set(zeros.tolist()))
+    huge = np.array([[np.longdouble(np.finfo(np.float64).max) * 4], [np.inf]], np.longdouble)
+    assert rows_only(huge).n_distinct(10) == 1
+
+
+NOISE = np.random.default_rng(10).normal(size=(1000, 4))
+SUMS = np.digitize(NOISE.sum(axis=1) + np.random.default_rng(11).normal(size=1000), [-1, 1])
+
+
+@pytest.mark.parametrize("n_rows", [400, 500, 999])
+def test_by_default_the_unit_of_the_weights_does_not_matter(n_rows: int) -> None:
+    data, labels = NOISE[:n_rows], SUMS[:n_rows]
+    plain = AdaBoostMHClassifier(n_estimators=20).fit(data, labels)
+    for weight in (np.ones(n_rows), np.full(n_rows, 2), np.full(n_rows, 0.1)):
+        assert digest(AdaBoostMHClassifier(n_estimators=20).fit(data, labels, weight)) == digest(plain)
+
+
+@pytest.mark.parametrize("n_rows", [400, 500, 999])
+@pytest.mark.parametrize("params", [{}, {"min_weight_fraction_leaf": 0.05}], ids=str)
+def test_by_default_integer_weights_are_repeated_rows(n_rows: int, params: dict[str, Any]) -> None:
+    # 400 to 999 rows are 800 to 1998 repeated ones: the size of the trees follows from the former.
+    data, labels = NOISE[:n_rows], SUMS[:n_rows]
+    weight = 1 + np.random.default_rng(n_rows).permutation(np.arange(n_rows) % 3)
+    weighted = AdaBoostMHClassifier(n_estimators=20, **params).fit(data, labels, weight)
+    rows = np.random.default_rng(1).permutation(np.repeat(np.arange(n_rows), weight))
+    repeated = AdaBoostMHClassifier(n_estimators=20, **params).fit(data[rows], labels[rows])
+    assert digest(weighted) == digest(repeated)
+    assert np.diff(weighted.ensemble_.leaf_offset).max() == n_rows // 100
+
+
+@pytest.mark.parametrize("n_rows", [400, 500, 999])
+def test_rows_that_stand_twice_do_not_make_larger_trees(n_rows: int) -> None:
+    # In round 1 the discrete variant has sums of halves and quarters, which fixed point keeps exactly: one and the same tree.
+    data, labels = NOISE[:n_rows], SUMS[:n_rows]
+    once, twice = (
+        AdaBoostMHClassifier(n_estimators=1, variant="discrete").fit(np.tile(data, (n, 1)), np.tile(labels, n)) for n in (1, 2)
+    )
+    assert digest(once) == digest(twice)
 
 
 def test_fit_in_one_call() -> None:
@@ -292,8 +379,10 @@ CONTINUED = [
     *VARIANTS,
     {"learner": "stump", "early_stopping": True, "random_state": 3},
     {"learner": "stump", "early_stopping": "patience", "n_iter_no_change": 7, "random_state": 3},
-    {"learner": "stump", "learning_rate": 3.0},
-    {"learner": "stump", "variant": "real", "learning_rate": 2.5},
+    {"learner": "stump", "variant": "discrete", "learning_rate": 3.0},
+    {"learner": "stump", "learning_rate": 2.5},
+    {"min_weight_fraction_leaf": 0.15},
+    {"min_weight_fraction_leaf": 0.15, "learner": "product", "variant": "discrete"},
 ]
 
 

@@ -31,14 +31,32 @@ def test_probabilities_are_sigmoids_of_scores_divided_by_their_sum(initial: str,
         np.testing.assert_allclose(p, np.array(each) / sum(each), rtol=1e-13)
 
 
+FIVE, NNYYN = [[0.0], [0.0], [1.0], [1.0], [1.0]], ["n", "n", "y", "y", "n"]
+
+
 def test_one_round_of_two_classes_by_hand() -> None:
     """A stump that is wrong on one of five rows has the edge 3/5, the coefficient ln(2), and odds of 4 to 1."""
-    model = make(1, learner="stump").fit([[0.0], [0.0], [1.0], [1.0], [1.0]], ["n", "n", "y", "y", "n"])
+    model = make(1, learner="stump", variant="discrete").fit(FIVE, NNYYN)
     assert model.history_["edge"] == [0.6]
     assert model.history_["train_error"] == [0.2]
     np.testing.assert_allclose(model.history_["train_loss"], [0.8], rtol=1e-9)  # sqrt(1 - 0.6**2)
     np.testing.assert_allclose(model.decision_function([[0.0], [1.0]]), [-2 * math.log(2), 2 * math.log(2)], rtol=1e-15)
     np.testing.assert_allclose(model.predict_proba([[0.0], [1.0]]), [[0.8, 0.2], [0.2, 0.8]], rtol=1e-14)
+
+
+def test_one_round_of_the_real_variant_by_hand() -> None:
+    """A class has 3 or 2 of the 5 weights for it, and gets twice an average weight of 1 in these shares: 6/5 and 4/5.
+
+    The odds of "n" are (2 + 6/5) : 4/5 = 4 : 1 on the left and (1 + 6/5) : (2 + 4/5) = 11 : 14 on the right, those of "y" the
+    reverse. The probabilities are just that, and the loss is made of the roots: 2 of the rows are right on the left, on the
+    right 2 are right and 1 is wrong.
+    """
+    model = make(1, learner="stump").fit(FIVE, NNYYN)
+    assert model.history_["edge"] == [0.6]
+    np.testing.assert_allclose(model.decision_function([[0.0], [1.0]]), [-math.log(4), math.log(14 / 11)], rtol=1e-7)
+    np.testing.assert_allclose(model.predict_proba([[0.0], [1.0]]), [[4 / 5, 1 / 5], [11 / 25, 14 / 25]], rtol=1e-8)
+    loss = (2 * math.sqrt(1 / 4) + 2 * math.sqrt(11 / 14) + math.sqrt(14 / 11)) / 5
+    np.testing.assert_allclose(model.history_["train_loss"], [loss], rtol=1e-8)
 
 
 SCORE = st.floats(-2000, 2000) | st.sampled_from([0.0, 1e-300])

@@ -12,7 +12,7 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.learners.base import WeakTree
 from gpuboost.learners.hamming_tree import HammingTree
-from tests.oracles import best_stump, hamming_tree
+from tests.oracles import Limit, best_stump, hamming_tree
 from tests.problems import coded, cpu_backend, stats_of, votes_of_rows
 
 BACKENDS: tuple[Backend, ...] = (NumpyBackend(), cpu_backend())
@@ -29,10 +29,9 @@ def small_problems(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return codes.astype(np.uint8), rng.integers(-largest, largest + 1, (n_rows, n_channels))
 
 
-def grow(
-    backend: Backend, codes: np.ndarray | list[list[int]], q: np.ndarray | list[list[int]], max_leaf_nodes: int
-) -> WeakTree:
-    return HammingTree(max_leaf_nodes)(backend, backend.load(coded(codes)), stats_of(backend, q))
+def grow(backend: Backend, codes: ArrayLike, q: ArrayLike, max_leaf_nodes: int, limit: Limit | None = None) -> WeakTree:
+    stats = stats_of(backend, q) if limit is None else stats_of(backend, q, limit.counts, limit.minimum)
+    return HammingTree(max_leaf_nodes)(backend, backend.load(coded(codes)), stats)
 
 
 def bins_of(codes: ArrayLike) -> list[int]:
@@ -101,6 +100,33 @@ def test_nothing_to_gain(backend: Backend) -> None:
     weak = grow(backend, [[1, 1, 1, 1]], [[3, -2], [-3, 2], [1, 1], [-1, -1]], 4)
     assert weak.edge == 0
     assert weak.tree.n_leaves == 1
+
+
+@pytest.mark.parametrize(
+    ("codes", "counts", "edge", "cut"),
+    [
+        # Rows A B C D with q = -2, 1, 1, 1: cut 1 leaves A alone, |1 + 4| = 5; cut 2 has L = -1, 3; cut 3 has L = 0, 1.
+        pytest.param([[1, 2, 3, 4]], [2, 1, 1, 1], 5, (0, 1, True), id="two of five are enough"),
+        pytest.param([[1, 2, 3, 4]], [1, 1, 1, 1], 3, (0, 2, True), id="one of four is not"),
+        pytest.param([[1, 2, 3, 4]], [0, 1, 1, 1], 1, None, id="a row that counts nothing fills no side"),
+        pytest.param([[1, 2, 3, 4]], [9, 0, 1, 0], 1, None, id="nor does it on the right"),
+        # Cut 1 with D on the left: L = -1 again, and only then has the left side enough.
+        pytest.param([[1, 2, 3, 0]], [1, 1, 1, 1], 3, (0, 1, True), id="missing fills the left"),
+        # A alone is missing: against the others 5, but it is not enough; cut 1 with A on the left has L = -1, cut 2 L = 0.
+        pytest.param([[0, 1, 2, 3]], [1, 1, 1, 1], 3, (0, 1, True), id="missing is too little by itself"),
+        pytest.param([[0, 1, 2, 3]], [2, 1, 1, 1], 5, (0, 3, False), id="missing is enough by itself"),
+        # A alone on the left of cut 1: B C D are enough on the right, B and C are not.
+        pytest.param([[1, 2, 2, 0]], [2, 1, 0, 1], 5, (0, 1, False), id="missing fills the right"),
+        # The first feature has A and B on the left, 3; the second one has A alone.
+        pytest.param([[1, 1, 2, 2], [2, 1, 1, 1]], [2, 0, 1, 1], 5, (1, 1, True), id="another feature"),
+    ],
+)
+def test_both_sides_of_a_cut_count_two(
+    backend: Backend, codes: list[list[int]], counts: list[int], edge: int, cut: tuple | None
+) -> None:
+    weak = grow(backend, codes, [[-2], [1], [1], [1]], 2, Limit(counts, 2))
+    assert weak.edge == edge
+    assert cut_of(weak) == cut
 
 
 # ---- trees by hand -----------------------------------------------------------------------------------------------------------
@@ -190,6 +216,27 @@ def test_tree_against_figure_2(problem: tuple[np.ndarray, np.ndarray], n_inner: 
         # The finished tree sends the rows where the growing one left them.
         applied = backend.get(backend.apply(tree, backend.load(coded(codes))))
         assert tree.values[applied].tolist() == votes.tolist()
+
+
+@untimed
+@given(small_problems(), st.integers(1, 5), st.integers(1, 12), st.integers(0, 2**32))
+def test_tree_with_a_smallest_leaf_against_figure_2(
+    problem: tuple[np.ndarray, np.ndarray], n_inner: int, minimum: int, seed: int
+) -> None:
+    codes, q = problem
+    counts = np.random.default_rng(seed).integers(0, 6, len(q))
+    limit = Limit(counts.tolist(), minimum)
+    expected = hamming_tree(codes.tolist(), q.tolist(), bins_of(codes), n_inner, limit)
+    for backend in BACKENDS:
+        weak = grow(backend, codes, q, n_inner + 1, limit)
+        assert weak.edge == sum(expected.gains)
+        tree = weak.tree
+        cuts = zip(tree.feature.tolist(), tree.cut.tolist(), tree.missing_left.tolist(), strict=True)
+        assert sorted(cuts) == sorted(expected.cuts)
+        assert votes_of_rows(backend, weak).tolist() == [list(expected.votes[i]) for i in range(len(q))]
+        if tree.n_leaves > 1:
+            leaf = weak.leaf[backend.get(weak.group)]
+            assert np.bincount(leaf, counts, tree.n_leaves).min() >= minimum
 
 
 @untimed

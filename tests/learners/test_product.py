@@ -13,7 +13,7 @@ from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.learners.base import WeakTree
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import MAX_FACTORS, Factor, StumpProduct, cell_signs, complete_tree
-from tests.oracles import product
+from tests.oracles import Limit, product
 from tests.problems import coded, cpu_backend, stats_of, votes_of_rows
 
 BACKENDS: tuple[Backend, ...] = (NumpyBackend(), cpu_backend())
@@ -34,17 +34,27 @@ def small_problems(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[Any]]:
     return codes.astype(np.uint8), q
 
 
-def fit(backend: Backend, codes: ArrayLike, q: ArrayLike, n_factors: int) -> WeakTree:
-    return StumpProduct(n_factors)(backend, backend.load(coded(codes)), stats_of(backend, q))
+def fit(backend: Backend, codes: ArrayLike, q: ArrayLike, n_factors: int, limit: Limit | None = None) -> WeakTree:
+    stats = stats_of(backend, q) if limit is None else stats_of(backend, q, limit.counts, limit.minimum)
+    return StumpProduct(n_factors)(backend, backend.load(coded(codes)), stats)
+
+
+@st.composite
+def limits(draw: st.DrawFn) -> Limit:
+    """Counts for as many rows as a small problem may have."""
+    counts = np.random.default_rng(draw(st.integers(0, 2**32))).integers(0, 6, 10)
+    return Limit(counts.tolist(), draw(st.integers(1, 12)))
 
 
 @untimed
-@given(small_problems(), st.integers(1, 3))
-def test_product_against_the_naive_one(problem: tuple[NDArray[Any], NDArray[Any]], n_factors: int) -> None:
+@given(small_problems(), st.integers(1, 3), st.none() | limits())
+def test_product_against_the_naive_one(problem: tuple[NDArray[Any], NDArray[Any]], n_factors: int, limit: Limit | None) -> None:
     codes, q = problem
-    votes, edges = product(codes.tolist(), q.tolist(), coded(codes).n_bins.tolist(), n_factors)
+    if limit is not None:
+        limit = Limit(limit.counts[: len(q)], limit.minimum)
+    votes, edges = product(codes.tolist(), q.tolist(), coded(codes).n_bins.tolist(), n_factors, limit)
     for backend in BACKENDS:
-        weak = fit(backend, codes, q, n_factors)
+        weak = fit(backend, codes, q, n_factors, limit)
         assert weak.edge == max(edges, default=0)
         got = votes_of_rows(backend, weak)
         assert got.tolist() == [list(votes[i]) for i in range(len(q))]

@@ -23,8 +23,9 @@ VARIANTS = [
     {"max_leaf_nodes": 4},
     {"learner": "stump"},
     {"learner": "product", "n_factors": 2},
-    {"max_leaf_nodes": 4, "variant": "real"},
+    {"max_leaf_nodes": 4, "variant": "discrete"},
 ]
+SMALLEST_LEAF = {"max_leaf_nodes": 4, "min_weight_fraction_leaf": 0.2}
 ROOT = Path(gpuboost.__file__).resolve().parent.parent
 
 

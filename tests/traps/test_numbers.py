@@ -39,12 +39,21 @@ def test_many_rounds_stay_finite(params: dict[str, Any]) -> None:
 
 
 def test_a_column_that_is_always_right() -> None:
-    """Weights of a class that is never wrong shrink, and do not vanish; a perfect learner ends the training."""
+    """Weights of a class that is never wrong shrink, and do not vanish; a perfect learner ends the discrete variant."""
     y = np.where(X[:, 0] > 0, 2, (X[:, 1] > 0).astype(int))
     y[:3] = 2 - y[:3]
     model = make(500, learner="stump").fit(np.c_[X, 1e6 * (y == 2)], y)
     assert np.isfinite(model.predict_proba(np.c_[X, 1e6 * (y == 2)])).all()
-    assert make().fit(X[:, :1], Y > 0).n_estimators_ == 1
+    assert make(variant="discrete").fit(X[:, :1], Y > 0).n_estimators_ == 1
+
+
+@pytest.mark.parametrize("params", VARIANTS, ids=str)
+@pytest.mark.parametrize("n_rows", [5, 10, 100])
+def test_one_row_against_many_is_learnt(n_rows: int, params: dict[str, Any]) -> None:
+    """The smoothing of a leaf that holds a single row leans towards the others at first."""
+    rows, last = np.arange(n_rows)[:, None], np.arange(n_rows) == n_rows - 1
+    for y in (last, np.where(last, 2, np.arange(n_rows) % 2)):
+        assert make(30, **params).fit(rows, y).predict(rows)[-1] == y[-1]
 
 
 def stages(model: AdaBoostMHClassifier, data: Any) -> Iterator[Any]:
@@ -90,7 +99,9 @@ def test_classes_that_tie_exactly(params: dict[str, Any]) -> None:
     assert (three.predict(X) == 5).all()
 
 
-@pytest.mark.parametrize("params", [{"learning_rate": 10.0}, {"variant": "real", "learning_rate": 10.0}, {"learner": "stump"}])
+@pytest.mark.parametrize(
+    "params", [{"learning_rate": 10.0}, {"variant": "discrete", "learning_rate": 10.0}, {"learner": "stump"}]
+)
 def test_extreme_scores_give_probabilities(params: dict[str, Any]) -> None:
     """300 classes of three rows each, and scores pushed to hundreds."""
     rng = np.random.default_rng(7)
@@ -140,7 +151,7 @@ def test_a_longer_patience_is_never_worse(shuffled: NDArray[np.int64]) -> None:
 
 
 def test_ties_of_the_validation_error_go_to_the_first_round() -> None:
-    model = make(20, early_stopping="patience", n_iter_no_change=6, learner="stump").fit(
+    model = make(20, early_stopping="patience", n_iter_no_change=6, learner="stump", variant="discrete").fit(
         X, NOISY, eval_set=(np.full((5, 3), np.nan), [0] * 5)
     )
     assert len(set(model.history_["valid_error"])) == 1

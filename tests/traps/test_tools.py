@@ -60,7 +60,7 @@ def test_in_the_company_of_other_tools() -> None:
     assert search.best_score_ > 0.9
     for tool in (
         StackingClassifier([("a", make()), ("b", make(learner="stump"))], cv=2),
-        VotingClassifier([("a", make()), ("b", make(variant="real"))], voting="soft"),
+        VotingClassifier([("a", make()), ("b", make(variant="discrete"))], voting="soft"),
         OneVsRestClassifier(make()),
     ):
         assert tool.fit(X, words).score(X, words) > 0.95

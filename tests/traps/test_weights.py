@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests.traps.problem import FRAME, METHODS, NOISY, VARIANTS, X, Y, by_class, digest, make
+from tests.traps.problem import FRAME, METHODS, NOISY, SMALLEST_LEAF, VARIANTS, X, Y, by_class, digest, make
 
 
 def test_no_rows() -> None:
@@ -36,7 +36,7 @@ def test_one_two_and_three_rows(labels: list[str], params: dict[str, Any], devic
         assert model.predict([[99.0]]).tolist() == ["a"]
 
 
-@pytest.mark.parametrize("params", VARIANTS, ids=str)
+@pytest.mark.parametrize("params", [*VARIANTS, SMALLEST_LEAF], ids=str)
 def test_a_row_of_weight_zero_does_not_exist(params: dict[str, Any]) -> None:
     far, labels = X.copy(), NOISY.copy()
     far[:20] = 50000.0
@@ -57,7 +57,7 @@ def test_a_row_of_weight_zero_needs_no_label() -> None:
     assert digest(model) == digest(make().fit(np.delete(X, 3, axis=0), np.delete(Y, 3)))
 
 
-@pytest.mark.parametrize("params", [*VARIANTS, {"class_weight": {0: 2.0, 2: 0.5}}], ids=str)
+@pytest.mark.parametrize("params", [*VARIANTS, SMALLEST_LEAF, {"class_weight": {0: 2.0, 2: 0.5}}], ids=str)
 def test_a_row_of_weight_two_is_two_rows(params: dict[str, Any]) -> None:
     weight = np.random.default_rng(3).integers(1, 4, 120)
     weighted = make(**params, max_bins=8).fit(X, NOISY, sample_weight=weight)
@@ -104,14 +104,15 @@ def test_a_power_of_two_on_a_column_does_not_matter(power: int) -> None:
     assert digest(model) == digest(make().fit(X, NOISY))
 
 
-def test_class_weight_times_sample_weight() -> None:
+@pytest.mark.parametrize("params", [{}, SMALLEST_LEAF], ids=str)
+def test_class_weight_times_sample_weight(params: dict[str, Any]) -> None:
     weight = np.random.default_rng(5).uniform(0.1, 3.0, 120)
     of_class = np.array([1.0, 3.0, 0.5])
-    product = make().fit(X, NOISY, sample_weight=weight * of_class[NOISY])
-    by_number = make(class_weight={0: 1, 1: 3, 2: 0.5}).fit(X, NOISY, sample_weight=weight)
+    product = make(**params).fit(X, NOISY, sample_weight=weight * of_class[NOISY])
+    by_number = make(class_weight={0: 1, 1: 3, 2: 0.5}, **params).fit(X, NOISY, sample_weight=weight)
     words = np.array(["one", "two", "zero"])  # sorted
-    by_word = make(class_weight={"one": 1, "two": 3, "zero": 0.5}).fit(X, words[NOISY], sample_weight=weight)
-    only_some = make(class_weight={"two": 3, "zero": 0.5}).fit(X, words[NOISY], sample_weight=weight)
+    by_word = make(class_weight={"one": 1, "two": 3, "zero": 0.5}, **params).fit(X, words[NOISY], sample_weight=weight)
+    only_some = make(class_weight={"two": 3, "zero": 0.5}, **params).fit(X, words[NOISY], sample_weight=weight)
     assert digest(product) == digest(by_number) == digest(by_word) == digest(only_some)
 
 
