@@ -167,8 +167,8 @@ def train(
             break
         else:
             result.reason = "the weak learner has nothing left to learn"
-    except KeyboardInterrupt:
-        if len(result.trees) == before:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error) or len(result.trees) == before:
             raise
         result.history = {key: values[: len(result.trees)] for key, values in result.history.items()}
         result.reason = "interrupted"
@@ -178,6 +178,13 @@ def train(
         best = stopping.best(result.history[next(iter(states)) + "_error"])
         result.trees = result.trees[:best]
     return result
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether ``error`` is an interrupt, or came of one: numba turns one that arrives between its calls into a SystemError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def take(watched: WatchedSet, state: Any, tree: Tree) -> None:

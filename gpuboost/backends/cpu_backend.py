@@ -80,7 +80,8 @@ class CpuBackend(Backend):
         skipped = np.zeros(n_blocks * width, np.uint8)
         if n_rows:
             skipped[:n_features] = [np.bincount(codes).argmax() for codes in matrix.codes]
-        return CpuMatrix(blocks, skipped, matrix.bin_offsets, matrix.has_missing, np.flatnonzero(matrix.usable))
+        has_missing = np.array([not codes.all() for codes in matrix.codes], bool)  # here, whatever the cuts were fitted on
+        return CpuMatrix(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable))
 
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return np.array(array, order="C")

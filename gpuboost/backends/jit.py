@@ -13,6 +13,10 @@ Float = Any
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop: without the GIL, once for all processes."""
-    loop: Callable[..., Any] = njit(nogil=True, cache=True, error_model="numpy")(function)
+    """Compile a loop: without the GIL, and once for all processes where there is a place to keep it."""
+    loop: Callable[..., Any]
+    try:
+        loop = njit(nogil=True, error_model="numpy", cache=True)(function)
+    except RuntimeError:  # numba found no directory that it can write to
+        loop = njit(nogil=True, error_model="numpy")(function)
     return loop

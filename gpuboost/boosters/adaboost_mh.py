@@ -18,6 +18,9 @@ from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.base import Learner, WeakTree
 from gpuboost.tree import Tree
 
+SMOOTHING = 1024
+"""A leaf of the real variant needs about this share of a class's weight, 1 / 1024, to say more than the whole does."""
+
 InitialWeights = Literal["single-label", "uniform"]
 
 
@@ -88,7 +91,7 @@ class AdaBoostMH:
             np.add.at(leaf_signed, weak.leaf, signed)
             np.add.at(leaf_mass, weak.leaf, mass)
             right, wrong = (leaf_mass + leaf_signed) // 2, (leaf_mass - leaf_signed) // 2
-            more_right, more_wrong = pseudo_weights(right.sum(axis=0), wrong.sum(axis=0), n_rows(problem))
+            more_right, more_wrong = pseudo_weights(right.sum(axis=0), wrong.sum(axis=0))
             values = 0.5 * log((right + more_right) / (wrong + more_wrong))
         else:
             edge = min(weak.edge, stats.total - 1)  # keeps the coefficient of a perfect learner finite
@@ -103,15 +106,14 @@ def is_right(tree: Tree, backend: Backend, stats: Stats, group: Device) -> bool:
     return int(np.where(tree.values > 0, signed, -signed).sum()) == stats.total
 
 
-def pseudo_weights(
-    right: NDArray[np.int64], wrong: NDArray[np.int64], n_rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def pseudo_weights(right: NDArray[np.int64], wrong: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return what is added to the two sides of every leaf, so that pure leaves stay finite, in units; shape (n_classes,).
 
-    It is twice the weight of an average (row, class), divided as the class's whole weight is, so that a leaf with next to no
-    weight agrees with the whole (an m-estimate); both halves are epsilon of Schapire and Singer (1999) where the whole is even.
+    It is the share 2 / `SMOOTHING` of an average class's weight, divided as the class's whole weight is, so that a leaf with
+    next to no weight agrees with the whole (an m-estimate). It does not depend on the number of rows: neither the unit of the
+    weights nor rows that stand twice make a difference.
     """
-    epsilon = int(right.sum() + wrong.sum()) // (n_rows * len(right))
+    epsilon = int(right.sum() + wrong.sum()) // (SMOOTHING * len(right))
     both = np.maximum(right + wrong, 1)
     return np.maximum(2 * epsilon * right // both, 1), np.maximum(2 * epsilon * wrong // both, 1)
 
@@ -123,11 +125,6 @@ def leaf_counts(problem: Problem, fraction: float) -> Counts | None:
     counts = row_counts(problem.repeat, problem.factor)
     minimum = max(1, math.ceil(fraction * int(counts.sum(dtype=np.int64))))
     return Counts(problem.backend.put(counts), minimum)
-
-
-def n_rows(problem: Problem) -> int:
-    """Return the number of rows, counted with their repeats."""
-    return int(problem.repeat.sum(dtype=np.int64))
 
 
 def initial_weights(signs: NDArray[np.int8], scheme: InitialWeights) -> NDArray[np.float64]:

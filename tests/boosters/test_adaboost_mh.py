@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
+from gpuboost.boosters import adaboost_mh
 from gpuboost.boosters.adaboost_mh import AdaBoostMH, initial_weights, pseudo_weights
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.fixedpoint import STATE_FLOOR
@@ -105,26 +106,29 @@ def test_multi_label_round_by_hand(backend: Backend) -> None:
     assert weights_after(result.trees, AdaBoostMH(STUMP, "uniform"), data, backend) == pytest.approx(expected, rel=1e-8)
 
 
-def test_real_leaf_values_by_hand(backend: Backend) -> None:
+def test_real_leaf_values_by_hand(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaboost_mh, "SMOOTHING", 4)
     # Round 1 of the first example: cut 2, with these sums of weights for and against a class, in quarters:
     #   left: (4, 0), (0, 2), (0, 2)    right: (0, 2), (2, 1), (2, 1)    whole: (4, 2), (2, 3), (2, 3)
-    # epsilon = total / (n K) = 16/12, and 8/3 is divided like the whole: (16/9, 8/9), (16/15, 8/5), (16/15, 8/5). e^2h is
+    # epsilon = total / (SMOOTHING K) = 16/12; 8/3 is divided like the whole: (16/9, 8/9), (16/15, 8/5), (16/15, 8/5). e^2h is
     #   left: (52/9) / (8/9), (16/15) / (18/5)    right: (16/9) / (26/9), (46/15) / (13/5)
     result = fit(single_label(STUMP, variant="real"), line([0, 0, 1, 2], 3), backend, 1)
     odds = np.array([[13 / 2, 8 / 27, 8 / 27], [8 / 13, 46 / 39, 46 / 39]])
     assert result.trees[0].values == pytest.approx(0.5 * np.log(odds), rel=1e-8)
 
 
-def test_pseudo_weights_by_hand() -> None:
-    # Four classes, three rows, 48 units: epsilon = 48 // 12 = 4, and 8 units are divided
+def test_pseudo_weights_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaboost_mh, "SMOOTHING", 3)
+    # Four classes, a third, 48 units: epsilon = 48 // 12 = 4, and 8 units are divided
     #   9 : 3, the same; 1 : 11, as 8/12 -> 0 (but at least 1) and 88/12 -> 7; 0 : 12; and 24 : 0 of a class that all rows have.
-    right, wrong = pseudo_weights(np.array([9, 1, 0, 12]), np.array([3, 11, 12, 0]), 3)
+    right, wrong = pseudo_weights(np.array([9, 1, 0, 12]), np.array([3, 11, 12, 0]))
     assert (right.tolist(), wrong.tolist()) == ([6, 1, 1, 8], [2, 7, 8, 1])
     # Less than a unit for each (row, class): epsilon = 0.
-    right, wrong = pseudo_weights(np.array([3, 0]), np.array([2, 0]), 3)
+    right, wrong = pseudo_weights(np.array([3, 0]), np.array([2, 0]))
     assert (right.tolist(), wrong.tolist()) == ([1, 1], [1, 1])
-    # Sums at the limit of the shift rule, of one row: 2 epsilon times a sum does not overflow.
-    right, wrong = pseudo_weights(np.array([2**30 - 1]), np.array([0]), 1)
+    monkeypatch.setattr(adaboost_mh, "SMOOTHING", 1)
+    # Sums at the limit of the shift rule: 2 epsilon times a sum does not overflow.
+    right, wrong = pseudo_weights(np.array([2**30 - 1]), np.array([0]))
     assert (right.tolist(), wrong.tolist()) == ([2**31 - 2], [1])
 
 
@@ -310,10 +314,9 @@ def test_real_leaf_values_from_integer_sums(backend: Backend, learner: Learner) 
     recorder = Recorder(learner)
     data = blobs(80, 3, 3, seed=10)
     data = replace(data, weights=np.random.default_rng(10).integers(1, 4, 80).astype(float))
-    n_rows = int(data.split()[0].sum())
     result = fit(single_label(recorder, variant="real"), data, backend, 8)
     for tree, (weak, q, _) in zip(result.trees, recorder.calls, strict=True):
-        epsilon = int(np.abs(q).sum()) // (n_rows * 3)
+        epsilon = int(np.abs(q).sum()) // (adaboost_mh.SMOOTHING * 3)
         leaf = backend.get(backend.apply(weak.tree, data.on(backend)[0].data))
         for n, c in np.ndindex(*tree.values.shape):
             (plus, minus), (all_plus, all_minus) = (
@@ -394,7 +397,8 @@ def test_perfect_learner_is_kept_and_ends_the_training(backend: Backend, learner
     assert result.history["train_loss"] == pytest.approx([math.exp(-alpha)], rel=1e-8)
 
 
-def test_perfect_learner_of_the_real_variant_is_not_the_end(backend: Backend) -> None:
+def test_perfect_learner_of_the_real_variant_is_not_the_end(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaboost_mh, "SMOOTHING", 10)
     # In halves, nine weights for class 0 and one against it; epsilon = 20 / (10 * 2) = 1, divided as 9/5 and 1/5.
     #   left: (9 + 9/5) / (1/5) = 54    right: (9/5) / (1 + 1/5) = 3/2: more for class 0 than against it
     # The weights become 9 / sqrt(54) = sqrt(3/2) on the left and sqrt(3/2) on the right: epsilon is 1/5 of that on either side.

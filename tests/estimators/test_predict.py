@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import NotFittedError
 
 from gpuboost import AdaBoostMHClassifier
+from gpuboost.boosters import adaboost_mh
 from gpuboost.estimators import base
 from gpuboost.estimators.probabilities import independent, normalised
 from tests.traps.problem import METHODS, NOISY, X, digest, make
@@ -44,13 +45,14 @@ def test_one_round_of_two_classes_by_hand() -> None:
     np.testing.assert_allclose(model.predict_proba([[0.0], [1.0]]), [[0.8, 0.2], [0.2, 0.8]], rtol=1e-14)
 
 
-def test_one_round_of_the_real_variant_by_hand() -> None:
-    """A class has 3 or 2 of the 5 weights for it, and gets twice an average weight of 1 in these shares: 6/5 and 4/5.
+def test_one_round_of_the_real_variant_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a smoothing of 1/5, a class that has 3 or 2 of the 5 weights for it gets 2 more in these shares: 6/5 and 4/5.
 
     The odds of "n" are (2 + 6/5) : 4/5 = 4 : 1 on the left and (1 + 6/5) : (2 + 4/5) = 11 : 14 on the right, those of "y" the
     reverse. The probabilities are just that, and the loss is made of the roots: 2 of the rows are right on the left, on the
     right 2 are right and 1 is wrong.
     """
+    monkeypatch.setattr(adaboost_mh, "SMOOTHING", 5)
     model = make(1, learner="stump").fit(FIVE, NNYYN)
     assert model.history_["edge"] == [0.6]
     np.testing.assert_allclose(model.decision_function([[0.0], [1.0]]), [-math.log(4), math.log(14 / 11)], rtol=1e-7)
