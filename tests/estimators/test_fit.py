@@ -167,13 +167,31 @@ def test_by_default_integer_weights_are_repeated_rows(n_rows: int, params: dict[
 
 
 @pytest.mark.parametrize("n_rows", [400, 500, 999])
-def test_rows_that_stand_twice_do_not_make_larger_trees(n_rows: int) -> None:
-    # In round 1 the discrete variant has sums of halves and quarters, which fixed point keeps exactly: one and the same tree.
+def test_by_default_rows_twice_are_the_rows_once(n_rows: int) -> None:
     data, labels = NOISE[:n_rows], SUMS[:n_rows]
-    once, twice = (
-        AdaBoostMHClassifier(n_estimators=1, variant="discrete").fit(np.tile(data, (n, 1)), np.tile(labels, n)) for n in (1, 2)
+
+    def of_rows(times: int, **params: Any) -> AdaBoostMHClassifier:
+        return AdaBoostMHClassifier(**params).fit(np.tile(data, (times, 1)), np.tile(labels, times))
+
+    # Round 1 of the discrete variant has sums of halves and quarters, which fixed point keeps exactly.
+    assert digest(of_rows(1, n_estimators=1, variant="discrete")) == digest(of_rows(2, n_estimators=1, variant="discrete"))
+    # Later weights are rounded to half as fine a unit if there are twice as many rows to add up, so bits may differ.
+    once, twice = (of_rows(times, n_estimators=20) for times in (1, 2))
+    for name in ("feature", "cut", "missing_left", "left", "right", "leaf_offset"):
+        assert np.array_equal(getattr(once.ensemble_, name), getattr(twice.ensemble_, name))
+    np.testing.assert_allclose(once.predict_proba(data), twice.predict_proba(data), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_rows", [400, 999])
+def test_integer_weights_times_class_weights_are_repeated_rows(n_rows: int) -> None:
+    # The products have no common unit, so they are no repeats: equal up to rounding.
+    data, labels = NOISE[:n_rows], SUMS[:n_rows]
+    weight = 1 + np.random.default_rng(n_rows).permutation(np.arange(n_rows) % 3)
+    weighted, repeated = (
+        AdaBoostMHClassifier(n_estimators=20, class_weight="balanced").fit(data[rows], labels[rows], given)
+        for rows, given in ((np.arange(n_rows), weight), (np.repeat(np.arange(n_rows), weight), None))
     )
-    assert digest(once) == digest(twice)
+    np.testing.assert_allclose(weighted.predict_proba(data), repeated.predict_proba(data), rtol=0, atol=1e-6)
 
 
 def test_fit_in_one_call() -> None:
