@@ -26,7 +26,7 @@ def usable_threads(n_jobs: int | None) -> int:
         raise ValueError("n_jobs must not be 0; expected None, a positive number of threads, or -1 for all")
     limit = 1 if is_worker() else int(joblib.cpu_count())
     variable = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if variable.isdigit() and int(variable) > 0:
+    if variable.isdecimal() and int(variable) > 0:
         limit = min(limit, int(variable))
     wanted = limit if n_jobs is None else n_jobs if n_jobs > 0 else limit + 1 + n_jobs
     return max(1, min(wanted, limit))
