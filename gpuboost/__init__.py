@@ -1,4 +1,4 @@
-"""gpuboost: multi-class boosting, one model bit for bit on every device.
+"""gpuboost: multi-class boosting, one model bit for bit on every backend.
 
 >>> import gpuboost
 >>> from sklearn.datasets import load_iris

@@ -10,7 +10,7 @@ from gpuboost import __version__
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gpuboost")
 def main() -> None:
-    """Multi-class boosting: one model, bit for bit, on every device."""
+    """Multi-class boosting: one model, bit for bit, on every backend."""
 
 
 @main.command()

@@ -168,8 +168,10 @@ def train(
         else:
             result.reason = "the weak learner has nothing left to learn"
     except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error) or len(result.trees) == before:
+        if not is_interrupt(error):
             raise
+        if len(result.trees) == before:
+            raise KeyboardInterrupt from error
         result.history = {key: values[: len(result.trees)] for key, values in result.history.items()}
         result.reason = "interrupted"
     finally:

@@ -25,7 +25,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
     """AdaBoost.MH with multi-class Hamming trees, stumps or products of stumps (Kegl 2014).
 
     The algorithm boosts one vector-valued classifier a round, which votes for or against every class, and whose cuts are shared
-    by all classes. The same data and parameters give the same model on every device and with any number of threads.
+    by all classes. The same data and parameters give the same model on every backend and with any number of threads.
 
     Parameters
     ----------
