@@ -1,0 +1,217 @@
+"""The CUDA kernels of ``kernels/*.cu``: their signatures, their sources, and a launch that checks what it is given.
+
+CuPy passes arguments on without looking: an int64 array where a kernel reads int32, or a Python float where it reads an int,
+give garbage and no error. So every kernel is registered here with its argument types, and `launch` lets nothing else through.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gpuboost.backends.gpu import Gpu
+
+Argument: TypeAlias = Any
+"""A device array, None for a null pointer, or a NumPy scalar."""
+
+OPTIONS = ("-std=c++17", "-fmad=false")
+"""How the kernels are compiled, everywhere: a fused multiply-add would round once where the other backends round twice."""
+
+MAX_GRID = (2**31 - 1, 65535, 65535)
+DEFAULT_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a kernel.
+
+    Attributes
+    ----------
+    name : str
+    dtype : numpy.dtype
+        Of the scalar or of the array's elements.
+    is_array : bool
+    may_be_none : bool
+        Whether a null pointer is allowed.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    is_array: bool
+    may_be_none: bool = False
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An ``extern "C"`` entry point.
+
+    Attributes
+    ----------
+    name : str
+    file : str
+        It stands in ``kernels/<file>.cu``.
+    parameters : tuple of Parameter
+    max_block : int
+        Threads that its ``__launch_bounds__`` promises.
+    """
+
+    name: str
+    file: str
+    parameters: tuple[Parameter, ...]
+    max_block: int = DEFAULT_BLOCK
+
+
+def signature(text: str) -> tuple[Parameter, ...]:
+    """Read a signature such as ``"q:i4* group:i4*? n_rows:i4"``; ``*`` is an array, ``?`` may be None."""
+    parameters = []
+    for part in text.split():
+        name, code, star, question = re.fullmatch(r"(\w+):([iuf][1248])(\*?)(\??)", part).groups()  # type: ignore[union-attr]
+        parameters.append(Parameter(name, np.dtype(code), bool(star), bool(question)))
+    return tuple(parameters)
+
+
+def registry(table: dict[str, dict[str, str]]) -> dict[str, Kernel]:
+    """Return the kernels of a ``{file: {entry point: signature}}`` table by name."""
+    return {name: Kernel(name, file, signature(text)) for file, entries in table.items() for name, text in entries.items()}
+
+
+# The same order as in the files, so that the two can be laid side by side.
+GROWTH = {
+    "plant": {
+        "plant": "rows:i4* table:i8* current:i8* n_rows:i4 max_nodes:i4 n_channels:i4",
+        "root_totals": "q:i4* table:i8* n_rows:i4 max_nodes:i4 n_channels:i4",
+    },
+    "histogram": {
+        f"histogram_{groups}": "codes:u4* skipped:u4* words:i4* n_bins:i4* bin_offset:i4* rows:i4* q:i4* table:i8* current:i8* "
+        "histograms:i4* n_rows:i4 max_nodes:i4 n_channels:i4 member:i4 first_word:i4 n_words:i4 words_per_tile:i4 "
+        "channels_per_tile:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4"
+        for groups in (1, 2, 4)
+    },
+    "siblings": {
+        "siblings": "skipped:u1* features:i4* n_bins:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* "
+        "max_nodes:i4 n_channels:i4 member:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4",
+    },
+    "sweep": {
+        "sweep_edge": "features:i4* n_bins:i4* bin_offset:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
+        "scores:i8* places:i4* max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 member:i4 first_feature:i4 first_bin:i4 "
+        "bins_in_tile:i4",
+        "choose_edge": "features:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* best:i8* "
+        "max_nodes:i4 n_classes:i4 n_channels:i4 member:i4 n_features:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4",
+    },
+    "select": {
+        "select": "table:i8* current:i8* max_nodes:i4 n_channels:i4 step:i4",
+    },
+    "partition": {
+        "partition_rows": "codes:u1* rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 "
+        "max_nodes:i4 n_channels:i4",
+        "partition_nodes": "rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 max_nodes:i4 n_classes:i4 "
+        "n_channels:i4 slot:i4",
+        "node_of_rows": "rows:i4* table:i8* out:i4* n_rows:i4 max_nodes:i4 n_channels:i4",
+        "set_bit": "rows:i4* table:i8* cell:i4* n_rows:i4 bit:i4",
+    },
+}
+
+ROWS: dict[str, dict[str, str]] = {}
+
+KERNELS = registry(GROWTH | ROWS)
+"""Every kernel by the name of its entry point."""
+
+
+# ---- sources -----------------------------------------------------------------------------------------------------------------
+
+
+def source_folder() -> Path:
+    """Return the folder of the CUDA sources: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "kernels"
+    return installed if installed.is_dir() else package.parent / "kernels"
+
+
+def source(file: str) -> str:
+    """Return ``kernels/<file>.cu`` with our headers pasted in.
+
+    Caches key on the source text; a header that is only named would change behind their back.
+    """
+    folder = source_folder()
+    pasted: set[str] = set()
+
+    def read(name: str) -> str:
+        pasted.add(name)
+        text = (folder / name).read_text(encoding="utf-8")
+        return re.sub(r'^#include "(\w+\.cuh)"$', lambda m: "" if m[1] in pasted else read(m[1]), text, flags=re.M)
+
+    return read(f"{file}.cu")
+
+
+# ---- launching ---------------------------------------------------------------------------------------------------------------
+
+
+def launch(
+    gpu: Gpu,
+    name: str,
+    grid: tuple[int, ...],
+    arguments: tuple[Any, ...],
+    *,
+    block: int = DEFAULT_BLOCK,
+    shared_bytes: int = 0,
+) -> None:
+    """Check a launch and queue it. A grid without blocks is no work, and queues nothing.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    name : str
+        A kernel of `KERNELS`.
+    grid : tuple of up to three int
+    arguments : tuple
+        Device arrays, None, and numbers; Python numbers become scalars of the registered type.
+    block : int
+        Threads of a block, whole warps.
+    shared_bytes : int
+        Dynamic shared memory.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If the number of arguments, the layout of an array, the grid or the block are wrong.
+    """
+    kernel = KERNELS[name]
+    if len(arguments) != len(kernel.parameters):
+        raise ValueError(f"{name} takes {len(kernel.parameters)} arguments, got {len(arguments)}")
+    blocks = (*grid, 1, 1)[:3]
+    if any(not 0 <= n <= limit for n, limit in zip(blocks, MAX_GRID, strict=True)):
+        raise ValueError(f"{name}: a grid of {blocks} is beyond {MAX_GRID}")
+    if not 32 <= block <= kernel.max_block or block % 32:
+        raise ValueError(f"{name}: a block of {block} threads is no multiple of 32 up to {kernel.max_block}")
+    if shared_bytes > gpu.limits.shared_per_block:
+        raise ValueError(f"{name}: {shared_bytes} bytes of shared memory, but a block has {gpu.limits.shared_per_block}")
+    checked = tuple(check(name, p, a) for p, a in zip(kernel.parameters, arguments, strict=True))
+    if all(blocks):
+        gpu.launch(kernel, blocks, block, checked, shared_bytes)
+
+
+def check(name: str, parameter: Parameter, argument: Any) -> Argument:
+    """Return ``argument`` as what the kernel reads, or raise."""
+    where, dtype = f"{name}({parameter.name})", parameter.dtype
+    if not parameter.is_array:
+        if isinstance(argument, (np.generic, int, float)) and not isinstance(argument, (bool, np.bool_)):
+            number: np.generic = dtype.type(argument)  # a Python int out of range raises OverflowError
+            if number == argument:
+                return number
+        raise TypeError(f"{where} takes a number of dtype {dtype}, got {argument!r}")
+    if argument is None:
+        if parameter.may_be_none:
+            return None
+        raise TypeError(f"{where} takes an array of dtype {dtype}, got None")
+    if not hasattr(argument, "flags") or argument.dtype != dtype:
+        raise TypeError(f"{where} takes an array of dtype {dtype}, got {getattr(argument, 'dtype', type(argument).__name__)}")
+    if not argument.flags.c_contiguous:
+        raise ValueError(f"{where} must be C-contiguous, got strides {argument.strides}")
+    return argument
