@@ -24,6 +24,8 @@ OPTIONS = ("-std=c++17", "-fmad=false")
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 DEFAULT_BLOCK = 256
+LARGE_BLOCKS = {"histogram": 1024}
+"""Kernels whose ``__launch_bounds__`` allow more than `DEFAULT_BLOCK` threads."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Kernel:
     name: str
     file: str
     parameters: tuple[Parameter, ...]
-    max_block: int = DEFAULT_BLOCK
+    max_block: int
 
 
 def signature(text: str) -> tuple[Parameter, ...]:
@@ -77,7 +79,11 @@ def signature(text: str) -> tuple[Parameter, ...]:
 
 def registry(table: dict[str, dict[str, str]]) -> dict[str, Kernel]:
     """Return the kernels of a ``{file: {entry point: signature}}`` table by name."""
-    return {name: Kernel(name, file, signature(text)) for file, entries in table.items() for name, text in entries.items()}
+    return {
+        name: Kernel(name, file, signature(text), LARGE_BLOCKS.get(name, DEFAULT_BLOCK))
+        for file, entries in table.items()
+        for name, text in entries.items()
+    }
 
 
 # The same order as in the files, so that the two can be laid side by side.
@@ -87,32 +93,32 @@ GROWTH = {
         "root_totals": "q:i4* table:i8* n_rows:i4 max_nodes:i4 n_channels:i4",
     },
     "histogram": {
-        f"histogram_{groups}": "codes:u4* skipped:u4* words:i4* n_bins:i4* bin_offset:i4* rows:i4* q:i4* table:i8* current:i8* "
-        "histograms:i4* n_rows:i4 max_nodes:i4 n_channels:i4 member:i4 first_word:i4 n_words:i4 words_per_tile:i4 "
-        "channels_per_tile:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4"
-        for groups in (1, 2, 4)
+        "histogram": "codes:u4* skipped:u4* words:i4* n_bins:i4* bin_offset:i4* rows:i4* q:i4* table:i8* current:i8* "
+        "histograms:i4* n_rows:i4 max_nodes:i4 n_channels:i4 member:i4 n_trees:i4 first_word:i4 n_words:i4 "
+        "words_per_tile:i4 channels_per_tile:i4 groups:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4",
     },
     "siblings": {
-        "siblings": "skipped:u1* features:i4* n_bins:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* "
+        "siblings": "skipped:u1* features:i4* n_bins:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* n_trees:i4 "
         "max_nodes:i4 n_channels:i4 member:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4",
     },
     "sweep": {
         "sweep_edge": "features:i4* n_bins:i4* bin_offset:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
-        "scores:i8* places:i4* max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 member:i4 first_feature:i4 first_bin:i4 "
-        "bins_in_tile:i4",
-        "choose_edge": "features:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* best:i8* "
-        "max_nodes:i4 n_classes:i4 n_channels:i4 member:i4 n_features:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4",
+        "scores:i8* places:i4* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 first_member:i4 kept:i4 "
+        "first_feature:i4 first_bin:i4 bins_in_tile:i4",
+        "choose_edge": "features:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* "
+        "best_so_far:i8* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 first_member:i4 kept:i4 n_features:i4 "
+        "first_feature:i4 first_bin:i4 bins_in_tile:i4",
     },
     "select": {
-        "select": "table:i8* current:i8* max_nodes:i4 n_channels:i4 step:i4",
+        "select_node": "table:i8* current:i8* max_nodes:i4 n_channels:i4 step:i4",
     },
     "partition": {
-        "partition_rows": "codes:u1* rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 "
-        "max_nodes:i4 n_channels:i4",
+        "partition_rows": "codes:u1* rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 max_nodes:i4 "
+        "n_channels:i4",
         "partition_nodes": "rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 max_nodes:i4 n_classes:i4 "
         "n_channels:i4 slot:i4",
         "node_of_rows": "rows:i4* table:i8* out:i4* n_rows:i4 max_nodes:i4 n_channels:i4",
-        "set_bit": "rows:i4* table:i8* cell:i4* n_rows:i4 bit:i4",
+        "set_bit": "rows:i4* table:i8* cell:i4* n_rows:i4 max_nodes:i4 n_channels:i4 bit:i4",
     },
 }
 
@@ -185,7 +191,8 @@ def launch(
     kernel = KERNELS[name]
     if len(arguments) != len(kernel.parameters):
         raise ValueError(f"{name} takes {len(kernel.parameters)} arguments, got {len(arguments)}")
-    blocks = (*grid, 1, 1)[:3]
+    x, y, z = (*grid, 1, 1)[:3]
+    blocks = (x, y, z)
     if any(not 0 <= n <= limit for n, limit in zip(blocks, MAX_GRID, strict=True)):
         raise ValueError(f"{name}: a grid of {blocks} is beyond {MAX_GRID}")
     if not 32 <= block <= kernel.max_block or block % 32:
