@@ -93,6 +93,7 @@ def test_algorithms_know_neither_files_nor_progress_nor_estimators(name: str) ->
 @pytest.mark.parametrize("name", MODULES)
 def test_lower_layers_do_not_know_higher_ones(name: str) -> None:
     layers = [
+        "errors",
         "exactmath",
         "fixedpoint",
         "binning",
