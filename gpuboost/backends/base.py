@@ -261,6 +261,10 @@ class Backend(ABC):
     def node_of_rows(self, frontier: Frontier) -> Device:
         """Return the leaf that each row has arrived in, as node numbers, shape (T, n_rows)."""
 
+    def read_nodes(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return host copies of a grown frontier's ``nodes`` and ``edges``. A device is waited for once."""
+        return self.get(frontier.nodes), self.get(frontier.edges)
+
     @abstractmethod
     def set_bit(self, cell: Device, bit: int, frontier: Frontier) -> None:
         """Set bit ``bit`` of ``cell[i]`` (n_rows,) where row i went left at the root of the first tree, clear it elsewhere."""

@@ -88,6 +88,10 @@ def registry(table: dict[str, dict[str, str]]) -> dict[str, Kernel]:
 
 # The same order as in the files, so that the two can be laid side by side.
 GROWTH = {
+    "bin": {
+        "bin": "values:u1* kind:i4 row_stride:i8 column_stride:i8 chosen:i8*? cut_values:f8* cut_offset:i8* codes:u1* "
+        "n_rows:i4 first_row:i4 n_code_rows:i4 n_features:i4",
+    },
     "plant": {
         "plant": "rows:i4* table:i8* current:i8* n_rows:i4 max_nodes:i4 n_channels:i4",
         "root_totals": "q:i4* table:i8* n_rows:i4 max_nodes:i4 n_channels:i4",

@@ -28,7 +28,8 @@ class HammingTree:
         max_leaf_nodes = min(self.max_leaf_nodes, 2 * stats.q.shape[1] + 1)
         frontier = grow(backend, data, stats, max_leaf_nodes)
         group = backend.node_of_rows(frontier)[0]
-        return harvest(backend.get(frontier.nodes[0]), backend.get(frontier.edges[0])[:, : stats.n_classes], group, stats.total)
+        nodes, edges = backend.read_nodes(frontier)
+        return harvest(nodes[0], edges[0, :, : stats.n_classes], group, stats.total)
 
 
 def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], group: Device, total: int) -> WeakTree:

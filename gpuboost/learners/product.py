@@ -48,7 +48,8 @@ class StumpProduct:
                 bits = [i for i in range(m) if i != j]
                 relabelled = backend.flip(stats, cell, cell_signs(others, bits, m, n_classes))
                 frontier = grow(backend, data, relabelled, 2)
-                root, edges = backend.get(frontier.nodes[0, 0]), backend.get(frontier.edges[0, 0])[:n_classes]
+                nodes, all_edges = backend.read_nodes(frontier)
+                root, edges = nodes[0, 0], all_edges[0, 0, :n_classes]
                 if root[GAIN] <= edge:  # the old factor is as good: keep it
                     continue
                 edge = int(root[GAIN])

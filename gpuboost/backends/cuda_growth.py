@@ -1,0 +1,258 @@
+"""Growing trees on the device. The host queues launches and waits for nothing; `read_nodes` asks for the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import SLOT, Frontier, Stats
+from gpuboost.backends.cuda_matrix import CudaMatrix
+from gpuboost.backends.cuda_plan import Columns, GrowthPlan, Tile, plan_growth
+from gpuboost.backends.gpu import Gpu, GpuArray
+from gpuboost.backends.kernels import DEFAULT_BLOCK, launch
+
+N_COLUMNS = SLOT + 1
+N_WARPS = DEFAULT_BLOCK // 32
+ASK_EVERY = 32
+"""After so many steps the host waits for the device to learn whether any tree still grows."""
+
+ROOT, SMALLER, _, LEFT_CHILD, RIGHT_CHILD = range(5)
+"""Which of the nodes of an expansion a kernel works on, as in ``common.cuh``."""
+
+
+class GrowthColumns:
+    """What the growth kernels read of a matrix, besides its codes.
+
+    Attributes
+    ----------
+    columns : Columns
+    words, features, n_bins, bin_offset : device arrays of int32
+    has_missing : device array of uint8
+    """
+
+    def __init__(self, gpu: Gpu, data: CudaMatrix) -> None:
+        self.columns = columns = Columns.of(data.n_bins, data.usable)
+        has_missing = np.zeros(len(columns.n_bins), np.uint8)
+        has_missing[: data.n_features] = data.has_missing
+        self.words, self.features = gpu.put(columns.words), gpu.put(columns.features)
+        self.n_bins, self.bin_offset = gpu.put(columns.n_bins), gpu.put(columns.offsets)
+        self.has_missing, self.skipped = gpu.put(has_missing), gpu.put(data.skipped)
+        self.plans: dict[tuple[int, ...], GrowthPlan] = {}
+
+
+class CudaGrowth:
+    """The primitives that grow trees; see `gpuboost.backends.base`."""
+
+    gpu: Gpu
+    buffers: dict[str, GpuArray]
+
+    def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> GpuArray:
+        """Return an array that is kept between rounds. Its contents are left over, or zero if it is new."""
+        array = self.buffers.get(name)
+        if array is None or array.shape != shape:
+            self.buffers.pop(name, None)  # given back before the new one is asked for
+            del array
+            self.buffers[name] = array = self.gpu.empty(shape, dtype)
+            self.gpu.zero(array)
+        return array
+
+    def _grid(self, n: int) -> int:
+        """Return the number of blocks for ``n`` rows: the kernels' loops take more rows than threads."""
+        return max(1, min(-(-n // DEFAULT_BLOCK), 8 * self.gpu.limits.n_multiprocessors))
+
+    def _launch(self, name: str, grid: tuple[int, ...], *arguments: Any, block: int = DEFAULT_BLOCK, shared: int = 0) -> None:
+        launch(self.gpu, name, grid, arguments, block=block, shared_bytes=shared)
+
+    # ---- the frontier ------------------------------------------------------------------------------------------------------
+
+    def start_growth(self, data: CudaMatrix, stats: Stats, max_leaves: int) -> Frontier:
+        n_trees, n_rows, n_channels = stats.q.shape
+        max_nodes = 2 * max_leaves - 1
+        table = self._buffer("table", (n_trees, max_nodes, N_COLUMNS + 2 * n_channels), np.int64)
+        rows = self._buffer("rows", (n_trees, n_rows), np.int32)
+        current = self._buffer("current", (n_trees,), np.int64)
+        self._buffer("sorted", (n_trees, n_rows), np.int32)
+        self._buffer("cursors", (n_trees, 2), np.int32)  # zero when new, and left so by every partition
+        plan = self._plan(data, n_trees, n_channels, max_leaves)
+        shape = (plan.n_slots, n_trees, plan.tile_bins, n_channels)
+        self._buffer("histograms", shape, np.int32)
+        self._buffer("scores", (n_trees, 2, max(tile.n_features for tile in plan.tiles)), np.int64)
+        self._buffer("places", (n_trees, 2, max(tile.n_features for tile in plan.tiles)), np.int32)
+        self._buffer("best", (n_trees, 2), np.int64)
+
+        self._launch("plant", (self._grid(n_rows), n_trees), rows, table, current, n_rows, max_nodes, n_channels)
+        grid = (self._grid(n_rows), n_trees)
+        self._launch("root_totals", grid, stats.q, table, n_rows, max_nodes, n_channels, shared=8 * n_channels)
+        totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
+        return Frontier(data, stats, rows, table[:, :, :N_COLUMNS], totals, edges, current, work={"table": table, "plan": plan})
+
+    def _columns(self, data: CudaMatrix) -> GrowthColumns:
+        if data.growth is None:
+            data.growth = GrowthColumns(self.gpu, data)
+        return data.growth
+
+    def _plan(self, data: CudaMatrix, n_trees: int, n_channels: int, max_leaves: int) -> GrowthPlan:
+        """Return the plan for a batch; it is made once, before the first tree."""
+        growth = self._columns(data)
+        key = (n_trees, n_channels, max_leaves)
+        if key not in growth.plans:
+            self.buffers.pop("histograms", None)  # another plan's
+            stride = int(data.n_bins.max(initial=2))
+            free = self.gpu.free_bytes()
+            growth.plans[key] = plan_growth(growth.columns, stride, n_trees, n_channels, max_leaves, free, self.gpu.limits)
+        return growth.plans[key]
+
+    def read_nodes(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        table = self.gpu.get(frontier.work["table"])
+        n_channels = frontier.stats.n_channels
+        return table[:, :, :N_COLUMNS], table[:, :, N_COLUMNS + n_channels :]
+
+    # ---- a step ------------------------------------------------------------------------------------------------------------
+
+    def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        plan: GrowthPlan = frontier.work["plan"]
+        is_root = len(nodes) == 1
+        for tile in plan.tiles:
+            if plan.kept:
+                self._histogram(frontier, tile, ROOT if is_root else SMALLER, 0 if is_root else frontier.step)
+            else:
+                for slot, member in enumerate((ROOT,) if is_root else (LEFT_CHILD, RIGHT_CHILD)):
+                    self._histogram(frontier, tile, member, slot)
+            self._sweep(frontier, tile, ROOT if is_root else LEFT_CHILD, len(nodes))
+
+    def _histogram(self, frontier: Frontier, tile: Tile, member: int, slot: int) -> None:
+        """Sum the histograms of a node of every tree into ``slot``, and complete them and their siblings'."""
+        plan, data, (n_trees, n_rows, n_channels) = frontier.work["plan"], frontier.data, frontier.stats.q.shape
+        growth, table, current = self._columns(data), frontier.work["table"], frontier.current
+        histograms = self.buffers["histograms"]
+        self.gpu.zero(histograms[slot])
+        rows_at_most = n_rows // 2 if member == SMALLER else n_rows
+        self._launch(
+            "histogram",
+            plan.histogram_grid(tile, rows_at_most, n_trees, n_channels),
+            data.codes.view(np.uint32),
+            growth.skipped.view(np.uint32),
+            growth.words,
+            growth.n_bins,
+            growth.bin_offset,
+            frontier.rows,
+            frontier.stats.q,
+            table,
+            current,
+            histograms,
+            n_rows,
+            table.shape[1],
+            n_channels,
+            member,
+            n_trees,
+            tile.first_word,
+            tile.n_words,
+            plan.lanes.words,
+            plan.lanes.channels,
+            plan.groups,
+            plan.bins_stride,
+            tile.first_bin,
+            plan.tile_bins,
+            block=plan.block,
+            shared=plan.shared_bytes,
+        )
+        self._launch(
+            "siblings",
+            (tile.n_features, n_trees),
+            growth.skipped,
+            growth.features,
+            growth.n_bins,
+            growth.bin_offset,
+            table,
+            current,
+            histograms,
+            n_trees,
+            table.shape[1],
+            n_channels,
+            member,
+            tile.first_feature,
+            tile.first_bin,
+            plan.tile_bins,
+            shared=4 * n_channels,
+        )
+
+    def _sweep(self, frontier: Frontier, tile: Tile, first_member: int, n_members: int) -> None:
+        """Find the best cut of one or two nodes of every tree."""
+        plan, stats, growth = frontier.work["plan"], frontier.stats, self._columns(frontier.data)
+        n_trees, table, current = len(stats.q), frontier.work["table"], frontier.current
+        histograms, scores, places = (self.buffers[name] for name in ("histograms", "scores", "places"))
+        sizes = (n_trees, table.shape[1], stats.n_classes, stats.n_channels)
+        self._launch(
+            "sweep_edge",
+            (tile.n_features, n_members, n_trees),
+            growth.features,
+            growth.n_bins,
+            growth.bin_offset,
+            growth.has_missing,
+            table,
+            current,
+            histograms,
+            scores,
+            places,
+            *sizes,
+            stats.min_count,
+            first_member,
+            int(plan.kept),
+            tile.first_feature,
+            tile.first_bin,
+            plan.tile_bins,
+            shared=4 * N_WARPS * stats.n_channels,
+        )
+        self._launch(
+            "choose_edge",
+            (n_members, n_trees),
+            growth.features,
+            growth.bin_offset,
+            table,
+            current,
+            histograms,
+            scores,
+            places,
+            self.buffers["best"],
+            *sizes,
+            first_member,
+            int(plan.kept),
+            tile.n_features,
+            tile.first_feature,
+            tile.first_bin,
+            plan.tile_bins,
+            shared=4 * stats.n_channels,
+        )
+
+    def select(self, frontier: Frontier) -> bool:
+        """Pop on the device. Only the device knows whether a tree still grows, and it is asked now and then."""
+        table, n_channels = frontier.work["table"], frontier.stats.n_channels
+        grid = (len(table),)
+        self._launch("select_node", grid, table, frontier.current, table.shape[1], n_channels, frontier.step, block=32)
+        frontier.step += 1
+        return frontier.step % ASK_EVERY != 0 or bool((self.gpu.get(frontier.current) >= 0).any())
+
+    def partition(self, frontier: Frontier) -> None:
+        n_trees, n_rows, n_channels = frontier.stats.q.shape
+        table = frontier.work["table"]
+        own = (frontier.rows, self.buffers["sorted"], table, frontier.current, self.buffers["cursors"], n_rows, table.shape[1])
+        grid = (self._grid(n_rows), n_trees)
+        self._launch("partition_rows", grid, frontier.data.codes, *own, n_channels)
+        self._launch("partition_nodes", grid, *own, frontier.stats.n_classes, n_channels, frontier.step)
+
+    def node_of_rows(self, frontier: Frontier) -> GpuArray:
+        n_trees, n_rows, n_channels = frontier.stats.q.shape
+        table = frontier.work["table"]
+        out = self.gpu.empty((n_trees, n_rows), np.int32)
+        grid = (self._grid(n_rows), table.shape[1], n_trees)
+        self._launch("node_of_rows", grid, frontier.rows, table, out, n_rows, table.shape[1], n_channels)
+        return out
+
+    def set_bit(self, cell: GpuArray, bit: int, frontier: Frontier) -> None:
+        _, n_rows, n_channels = frontier.stats.q.shape
+        table = frontier.work["table"]
+        grid = (self._grid(n_rows),)
+        self._launch("set_bit", grid, frontier.rows, table, cell, n_rows, table.shape[1], n_channels, bit)

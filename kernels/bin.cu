@@ -1,0 +1,64 @@
+// Binning: feature values to codes, code(x) = 0 if x is NaN, else 1 + number of cuts <= x (compared in float64).
+//
+// grid (any, blocks of 16 features), block 256: a thread is one of 16 features of one of 16 rows, so that codes are written whole.
+//
+// values      numbers of `kind`, at values[row * row_stride + feature * column_stride] (strides in elements, of any sign), so that every
+//             layout of the caller's array is read as it is
+// kind        see number_at: NumPy's kind and size of the elements
+// chosen      int64 [n_rows] or null: the rows wanted
+// cut_values  float64, the cuts of all features one after the other, ascending; none is NaN
+// cut_offset  int64 [n_features + 1]: feature f owns cut_values[cut_offset[f] .. cut_offset[f + 1])
+// codes       uint8 [n_blocks][n_code_rows][BLOCK_FEATURES]: this launch writes n_rows rows from first_row on; padding becomes 0
+//
+// Exactness: integers of 64 bits become float64 by rounding to nearest, as in NumPy; all others are exact. Comparisons only.
+// Limit: reading the values and writing the codes: MNIST as uint8 47 MB each way, 28 us at 3.35 TB/s; eight dependent comparisons of a
+// binary search for each value, in cuts that the first-level cache holds (16 features * 254 * 8 bytes = 32 KB).
+
+#include "common.cuh"
+
+enum { F32 = 0, F64, I8, I16, I32, I64, U8, U16, U32, U64 };
+
+static __device__ __forceinline__ double number_at(const u8* __restrict__ values, i64 at, int kind)
+{
+    switch (kind) {
+        case F32: return ((const float*)values)[at];
+        case F64: return ((const double*)values)[at];
+        case I8: return ((const signed char*)values)[at];
+        case I16: return ((const short*)values)[at];
+        case I32: return ((const int*)values)[at];
+        case I64: return (double)((const i64*)values)[at];
+        case U8: return values[at];
+        case U16: return ((const unsigned short*)values)[at];
+        case U32: return ((const u32*)values)[at];
+        default: return (double)((const u64*)values)[at];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+bin(const u8* __restrict__ values, int kind, i64 row_stride, i64 column_stride, const i64* __restrict__ chosen,
+    const double* __restrict__ cut_values, const i64* __restrict__ cut_offset, u8* __restrict__ codes, int n_rows, int first_row,
+    int n_code_rows, int n_features)
+{
+    const int of_block = threadIdx.x % BLOCK_FEATURES, feature = blockIdx.y * BLOCK_FEATURES + of_block;
+    const int rows_at_once = blockDim.x / BLOCK_FEATURES;
+    const bool exists = feature < n_features;
+    const i64 begin = exists ? cut_offset[feature] : 0, end = exists ? cut_offset[feature + 1] : 0;
+    u8* out = codes + ((i64)blockIdx.y * n_code_rows + first_row) * BLOCK_FEATURES + of_block;
+
+    for (i64 i = (i64)blockIdx.x * rows_at_once + threadIdx.x / BLOCK_FEATURES; i < n_rows; i += (i64)gridDim.x * rows_at_once) {
+        int code = 0;
+        if (exists) {
+            const double x = number_at(values, (chosen ? chosen[i] : i) * row_stride + feature * column_stride, kind);
+            if (x == x) {
+                i64 low = begin, high = end;  // cuts before low are <= x, cuts from high on are above it
+                while (low < high) {
+                    const i64 middle = (low + high) / 2;
+                    if (cut_values[middle] <= x) low = middle + 1;
+                    else high = middle;
+                }
+                code = 1 + (int)(low - begin);
+            }
+        }
+        out[i * BLOCK_FEATURES] = (u8)code;
+    }
+}
