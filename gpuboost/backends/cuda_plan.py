@@ -75,11 +75,16 @@ class Lanes:
 
     @classmethod
     def choose(cls, n_words: int, n_channels: int) -> Lanes:
-        """Return the division with the fewest warp instructions for a row; of equals the one that reads a row's codes least."""
+        """Return the division that costs the fewest cycles for a row, by a rough model.
 
-        def cost(lanes: Lanes) -> tuple[float, int]:
+        Four atomic warp instructions of two cycles for each tile of (words, channels), shared by the rows of a warp; and two
+        sectors of 32 bytes a cycle from the second-level cache, with four words of codes or eight statistics in each.
+        """
+
+        def cost(lanes: Lanes) -> float:
             n_tiles = -(-n_words // lanes.words) * -(-n_channels // lanes.channels)
-            return n_tiles / (WARP // (lanes.words * lanes.channels)), n_tiles
+            n_sectors = -(-lanes.words // 4) + -(-lanes.channels // 8)
+            return 8 * n_tiles / (WARP // (lanes.words * lanes.channels)) + n_tiles * n_sectors / 2
 
         tiles = range(-(-n_channels // WARP), n_channels + 1)
         channels = sorted({-(-n_channels // n) for n in tiles}, reverse=True)
@@ -107,9 +112,11 @@ class GrowthPlan:
     ----------
     tiles : tuple of Tile
         One for all features, or several that take turns in the same memory.
+    kept : bool
+        Whether every node that may still be cut keeps its histograms, so that those of the larger of two siblings are had by
+        subtraction. Otherwise both siblings are summed.
     n_slots : int
-        Histograms that a tree has at a time. With one tile every node that may still be cut keeps its own, so that the larger
-        of two siblings is had by subtraction; with several tiles nothing is kept, and both siblings are summed.
+        Histograms that a tree has at a time.
     lanes : Lanes
     groups : int
         How many of a word's four features a block holds in shared memory.
@@ -122,16 +129,13 @@ class GrowthPlan:
     """
 
     tiles: tuple[Tile, ...]
+    kept: bool
     n_slots: int
     lanes: Lanes
     groups: int
     bins_stride: int
     block: int
     blocks_at_once: int
-
-    @property
-    def kept(self) -> bool:
-        return len(self.tiles) == 1
 
     @property
     def shared_bytes(self) -> int:
@@ -175,22 +179,19 @@ def plan_growth(
     n_slots = max(1, max_leaves - 1)
     total = int(columns.offsets[-1])
     whole = Tile(0, len(columns.words), 0, len(columns.features), 0, total)
-    if n_slots * total * bin_bytes <= budget and whole.n_words <= MAX_WORDS:
-        tiles: tuple[Tile, ...] = (whole,)
-    else:
+    kept = n_slots * total * bin_bytes <= budget and whole.n_words <= MAX_WORDS
+    tiles: tuple[Tile, ...] = (whole,)
+    if not kept:
         n_slots = min(2, n_slots)
         tiles = tuple(cut_into_tiles(columns, budget // (n_slots * bin_bytes)))
         if not tiles:
             raise out_of_memory(columns, n_trees, n_channels, n_slots, free_bytes)
-        if len(tiles) == 1:  # it fits after all, but for the nodes' own histograms
-            half = whole.n_words - whole.n_words // 2
-            tiles = tuple(cut_into_tiles(columns, budget // (n_slots * bin_bytes), half))
     lanes = Lanes.choose(max((tile.n_words for tile in tiles), default=0), n_channels)
     groups = next((g for g in (4, 2) if 4 * WARP * g * bins_stride <= limits.shared_per_block), 1)
     resident = max(1, limits.shared_per_multiprocessor // (4 * WARP * groups * bins_stride + 1024))
     block = 256 if resident >= 4 else 512 if resident >= 2 else 1024
     resident = min(resident, 2048 // block)
-    return GrowthPlan(tiles, n_slots, lanes, groups, bins_stride, block, resident * limits.n_multiprocessors)
+    return GrowthPlan(tiles, kept, n_slots, lanes, groups, bins_stride, block, resident * limits.n_multiprocessors)
 
 
 def cut_into_tiles(columns: Columns, max_bins: int, max_words: int = MAX_WORDS) -> list[Tile]:
