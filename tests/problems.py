@@ -67,9 +67,9 @@ class Data:
     def on(self, backend: Backend, mapper: BinMapper | None = None) -> Watched:
         """The problem on a backend, and its row weights for counting errors."""
         repeat, factor = self.split()
-        matrix = (mapper or self.mapper()).transform(self.X, bin_block=backend.bin_block)
+        data = backend.encode(mapper or self.mapper(), self.X)
         single_label = bool(((self.signs > 0).sum(axis=1) == 1).all())
-        problem = Problem(backend, backend.load(matrix), self.signs, repeat, factor, single_label)
+        problem = Problem(backend, data, self.signs, repeat, factor, single_label)
         return problem, weight_units(repeat, factor)
 
 

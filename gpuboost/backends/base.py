@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
-from gpuboost.binning import BinnedMatrix
+from gpuboost.binning import BinMapper, BinnedMatrix, bin_block
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
 
@@ -171,7 +171,6 @@ class Backend(ABC):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    @abstractmethod
     def bin_block(
         self,
         values: NDArray[np.float64],
@@ -180,6 +179,18 @@ class Backend(ABC):
         out: NDArray[np.uint8],
     ) -> None:
         """Write the codes of a block of columns, see `gpuboost.binning.bin_block`."""
+        bin_block(values, cut_values, cut_offsets, out)
+
+    def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> Device:
+        """Return the codes of X, or of ``X[rows]``, ready for training and prediction: ``load(mapper.transform(X))``.
+
+        X is a host matrix of a real dtype, or an array that this backend reads where it is.
+        """
+        return self.load(mapper.transform(X, rows=rows, bin_block=self.bin_block))
+
+    @abstractmethod
+    def tells_rows_apart(self, data: Device) -> bool:
+        """Return whether any feature of a loaded matrix can be cut, see `gpuboost.binning.BinnedMatrix.usable`."""
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 

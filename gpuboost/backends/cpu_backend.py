@@ -83,6 +83,9 @@ class CpuBackend(Backend):
         has_missing = np.array([not codes.all() for codes in matrix.codes], bool)  # here, whatever the cuts were fitted on
         return CpuMatrix(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable))
 
+    def tells_rows_apart(self, data: CpuMatrix) -> bool:
+        return len(data.usable) > 0
+
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return np.array(array, order="C")
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost import binning
 from gpuboost.backends.base import (
     BASELINE,
     CLOSED,
@@ -47,14 +46,8 @@ class NumpyBackend(Backend):
     def get(self, array: NDArray[Any]) -> NDArray[Any]:
         return array
 
-    def bin_block(
-        self,
-        values: NDArray[np.float64],
-        cut_values: NDArray[np.float64],
-        cut_offsets: NDArray[np.int64],
-        out: NDArray[np.uint8],
-    ) -> None:
-        binning.bin_block(values, cut_values, cut_offsets, out)
+    def tells_rows_apart(self, data: BinnedMatrix) -> bool:
+        return bool(data.usable.any())
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 

@@ -253,7 +253,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with open_backend(self.device, self.n_jobs) as backend:
             for first in range(0, n_rows, step):
                 block = matrix[first : first + step]
-                data = backend.load(self.bin_mapper_.transform(block, bin_block=backend.bin_block))
+                data = backend.encode(self.bin_mapper_, block)
                 scores = backend.put(np.zeros((len(block), n_classes)))
                 backend.predict(self.ensemble_, data, scores, 0, self.ensemble_.n_trees)
                 parts.append(finish(backend.get(scores)))
@@ -267,7 +267,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         def stages() -> Iterator[NDArray[Any]]:
             with open_backend(device, n_jobs) as backend:
-                data = backend.load(mapper.transform(matrix, bin_block=backend.bin_block))
+                data = backend.encode(mapper, matrix)
                 scores = backend.put(np.zeros((len(matrix), ensemble.n_classes)))
                 for t in range(ensemble.n_trees):
                     backend.predict(ensemble, data, scores, t, t + 1)

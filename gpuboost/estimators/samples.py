@@ -70,11 +70,11 @@ class Sample:
     def problem(self, backend: Backend, mapper: BinMapper, encoder: LabelEncoder) -> tuple[Problem, bool]:
         """Load the sample on a device. Return it, and whether any of its columns tells rows apart."""
         rows = None if len(self.rows) == len(self.X) else self.rows
-        matrix = mapper.transform(self.X, rows=rows, bin_block=backend.bin_block)
+        data = backend.encode(mapper, self.X, rows)
         repeat, factor = split_weights(self.weights)
         signs = encoder.signs(self.target)
-        problem = Problem(backend, backend.load(matrix), signs, repeat, factor, single_label=not encoder.multi_label)
-        return problem, bool(matrix.usable.any())
+        problem = Problem(backend, data, signs, repeat, factor, single_label=not encoder.multi_label)
+        return problem, backend.tells_rows_apart(data)
 
 
 def training_sample(X: NDArray[Any], y: Any, sample_weight: Any, class_weight: Any) -> tuple[Sample, LabelEncoder]:
