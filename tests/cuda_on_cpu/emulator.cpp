@@ -1,0 +1,664 @@
+// The run-time of the emulator: runs the blocks of a grid one after another, and the threads of a block as fibers.
+//
+// A fiber is a stack of its own. The thread that runs goes on until it waits for others (a barrier or a primitive of its warp) or
+// returns; then the next of the threads that are ready is taken. A fiber whose thread has returned takes the next thread that has
+// not started, so that a kernel without barriers needs one fiber. If nothing is ready while threads wait, they wait for ever.
+//
+// This file is compiled without sanitizers, also when the kernels are compiled with one, so that just the kernels' own accesses
+// are watched. It tells the sanitizers of the fibers. To the thread sanitizer every CUDA thread is a thread, and only barriers,
+// __syncwarp and atomics after a fence order the accesses of two of them: the order in which they happen to run here does not.
+
+#include "runtime.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/mman.h>
+
+#ifdef EMULATOR_ASAN
+extern "C" {
+void __sanitizer_start_switch_fiber(void** fake_stack_save, const void* bottom, size_t size);
+void __sanitizer_finish_switch_fiber(void* fake_stack, const void** bottom, size_t* size);
+void __asan_unpoison_memory_region(const volatile void* start, size_t size);
+}
+#endif
+
+#ifdef EMULATOR_TSAN
+extern "C" {
+void* __tsan_get_current_fiber();
+void* __tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void* fiber);
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+}
+#endif
+
+namespace emulator {
+
+uint3 thread_index, block_index;
+dim3 block_size, grid_size;
+bool fenced;
+uint64_t block_serial;
+
+namespace {
+
+constexpr unsigned WARP = 32;
+constexpr size_t PAGE = 4096;
+#ifdef EMULATOR_ASAN
+constexpr size_t STACK = 64 * PAGE;  // red zones need room
+#else
+constexpr size_t STACK = 16 * PAGE;
+#endif
+
+// ---- state ------------------------------------------------------------------------------------------------------------------
+
+struct Context {  // what the processor can run: a fiber, or the host's thread
+    void* stack_pointer = nullptr;
+    const void* bottom = nullptr;
+    size_t size = 0;
+    void* fake_stack = nullptr;  // address sanitizer's
+    void* tsan = nullptr;        // thread sanitizer's
+};
+
+enum class State { READY, AT_BARRIER, IN_WARP, RETURNED };
+
+struct Thread {
+    unsigned number = 0;
+    State state = State::READY;
+    Context* fiber = nullptr;  // null: has not started
+    bool fenced = false;
+    Place place{};        // where it waits
+    uint64_t result = 0;  // of the primitive that it waited in
+};
+
+struct Meeting {  // lanes that wait for one another in a primitive
+    unsigned mask, arrived;
+    Primitive primitive;
+    Place place;
+};
+
+struct Warp {
+    unsigned n_meetings = 0, lanes = 0;
+    Meeting meetings[WARP];  // a lane waits in one of them
+    uint64_t values[WARP];
+    int sources[WARP];
+    unsigned parity = 0;
+};
+
+struct Barrier {
+    unsigned n_waiting = 0, n_true = 0, n_true_of_last = 0, parity = 0;
+    Place place{};
+};
+
+enum class Order { FORWARD, REVERSE, RANDOM };
+
+// Of the run-time.
+Context host;
+std::deque<Context> fibers;
+std::vector<Context*> free_fibers;
+std::vector<Thread> threads;
+std::vector<Warp> warps;
+
+// Of the launch.
+void (*run_thread)(const void*);
+const void* arguments;
+Order order;
+uint64_t random_state;
+std::string error;
+
+// Of the block.
+Thread* running;
+std::vector<Thread*> ready;  // taken from the end
+unsigned n_returned;
+Barrier barrier_of_block;
+void* dynamic;
+size_t shared_used, shared_limit;
+
+bool failed() { return !error.empty(); }
+
+uint64_t random_number()  // splitmix64
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+uint64_t random_below(uint64_t n) { return (uint64_t)((unsigned __int128)random_number() * n >> 64); }
+
+// ---- what happens before what, for the thread sanitizer ---------------------------------------------------------------------
+
+#ifdef EMULATOR_TSAN
+
+// Addresses that stand for events. Each block has its own, so that nothing orders two blocks.
+std::vector<uint64_t> events;
+size_t first_event;
+uint64_t launch_begins, launch_ends;
+
+void set_up_events(uint64_t n_blocks) { events.resize(n_blocks * (2 + 2 * warps.size())); }
+void* barrier_event(unsigned parity) { return &events[first_event + parity]; }
+void* warp_event(size_t warp, unsigned parity) { return &events[first_event + 2 + 2 * warp + parity]; }
+void release(void* event) { __tsan_release(event); }
+void acquire(void* event) { __tsan_acquire(event); }
+
+#else
+
+uint64_t launch_begins, launch_ends;
+void set_up_events(uint64_t) {}
+void* barrier_event(unsigned) { return nullptr; }
+void* warp_event(size_t, unsigned) { return nullptr; }
+void release(void*) {}
+void acquire(void*) {}
+
+#endif
+
+// ---- fibers -----------------------------------------------------------------------------------------------------------------
+
+extern "C" void emulator_switch(void** save_stack_pointer, void* load_stack_pointer);
+
+// Push what a function must preserve, change stacks, pop it again.
+asm(R"(
+.text
+.p2align 4
+.type emulator_switch, @function
+emulator_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+.size emulator_switch, .-emulator_switch
+)");
+
+Context* left;  // the context that ran before
+
+void arrived([[maybe_unused]] Context& here)
+{
+#ifdef EMULATOR_ASAN
+    __sanitizer_finish_switch_fiber(here.fake_stack, &left->bottom, &left->size);
+#endif
+}
+
+void switch_from(Context& from, Context& to)
+{
+    left = &from;
+#ifdef EMULATOR_ASAN
+    __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.size);
+#endif
+#ifdef EMULATOR_TSAN
+    __tsan_switch_to_fiber(to.tsan, 1);  // 1: this orders nothing
+#endif
+    emulator_switch(&from.stack_pointer, to.stack_pointer);
+    arrived(from);
+}
+
+void finish_thread();
+
+[[noreturn]] void fiber_main()
+{
+    arrived(*running->fiber);
+    for (;;) {
+        acquire(&launch_begins);
+        run_thread(arguments);
+        release(&launch_ends);
+        finish_thread();
+    }
+}
+
+// Let the fiber start anew when it is next switched to.
+void reset(Context& fiber, size_t number)
+{
+    // Stacks begin at different places within a page; else their ends would compete for the same lines of the cache.
+    char* top = (char*)fiber.bottom + STACK - 256 * (number % 16);
+    void** stack = (void**)top;
+    *--stack = nullptr;  // as if fiber_main had been called: its frame begins 8 bytes below a multiple of 16
+    *--stack = nullptr;
+    *--stack = (void*)fiber_main;
+    for (int i = 0; i < 6; ++i) *--stack = nullptr;
+    fiber.stack_pointer = stack;
+    fiber.fake_stack = nullptr;
+#ifdef EMULATOR_ASAN
+    __asan_unpoison_memory_region(fiber.bottom, STACK);
+#endif
+#ifdef EMULATOR_TSAN
+    if (fiber.tsan) __tsan_destroy_fiber(fiber.tsan);
+    fiber.tsan = __tsan_create_fiber(0);
+#endif
+}
+
+Context* new_fiber()
+{
+    char* guard = (char*)mmap(nullptr, PAGE + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (guard == MAP_FAILED || mprotect(guard, PAGE, PROT_NONE) != 0) abort();
+    fibers.emplace_back();
+    fibers.back().bottom = guard + PAGE;
+    fibers.back().size = STACK;
+    reset(fibers.back(), fibers.size() - 1);
+    return &fibers.back();
+}
+
+#ifdef EMULATOR_TSAN
+
+// A CUDA thread needs a fiber that neither its block nor the blocks just before have used: what one fiber does is in order. There
+// are some 8000 threads to the sanitizer, so that fibers are used in turn, by at least two blocks.
+size_t n_turns, turn;
+
+void set_up_fibers(uint64_t n_blocks)
+{
+    n_turns = n_blocks < 2 ? 1 : std::max<size_t>(2, std::min<size_t>(n_blocks, 768 / threads.size()));
+    while (fibers.size() < n_turns * threads.size()) new_fiber();
+}
+Context* fiber_for(Thread& thread) { return &fibers[turn * threads.size() + thread.number]; }
+void give_back(Context*) {}
+bool may_continue_on(Context*) { return false; }
+
+#else
+
+void set_up_fibers(uint64_t) {}
+
+Context* fiber_for(Thread&)
+{
+    if (free_fibers.empty()) return new_fiber();
+    Context* fiber = free_fibers.back();
+    free_fibers.pop_back();
+    return fiber;
+}
+void give_back(Context* fiber) { free_fibers.push_back(fiber); }
+bool may_continue_on(Context*) { return true; }
+
+#endif
+
+// ---- scheduling -------------------------------------------------------------------------------------------------------------
+
+Thread* take_ready()
+{
+    if (ready.empty()) return nullptr;
+    if (order == Order::RANDOM) std::swap(ready[random_below(ready.size())], ready.back());
+    Thread* thread = ready.back();
+    ready.pop_back();
+    return thread;
+}
+
+// The threads of `lanes`, counted from thread `first`, can go on. They come before those that became ready earlier: a warp runs as
+// far as it can, on few stacks.
+void make_ready(unsigned first, unsigned lanes)
+{
+    for (unsigned i = 0; i < WARP; ++i) {
+        const unsigned lane = order == Order::REVERSE ? i : WARP - 1 - i;
+        if (!(lanes >> lane & 1)) continue;
+        threads[first + lane].state = State::READY;
+        ready.push_back(&threads[first + lane]);
+    }
+}
+
+void make_all_ready()
+{
+    for (unsigned i = 0; i < warps.size(); ++i) {
+        const unsigned warp = order == Order::REVERSE ? i : warps.size() - 1 - i;
+        make_ready(WARP * warp, warps[warp].lanes);
+    }
+}
+
+void become(Thread& thread)
+{
+    running = &thread;
+    thread_index.x = thread.number;
+    fenced = thread.fenced;
+}
+
+void switch_to_host(Context& from) { switch_from(from, host); }
+
+// The running thread waits, or is ready but not first: let others run until its turn comes.
+void wait()
+{
+    Thread& me = *running;
+    me.fenced = fenced;
+    Thread* next = take_ready();
+    if (next == &me) return;
+    if (!next) switch_to_host(*me.fiber);  // which finds the deadlock, and does not return
+    become(*next);
+    if (!next->fiber) next->fiber = fiber_for(*next);
+    switch_from(*me.fiber, *next->fiber);
+}
+
+// The running thread has returned. When this returns, another one has taken over its fiber.
+void finish_thread()
+{
+    Context* fiber = running->fiber;
+    running->state = State::RETURNED;
+    ++n_returned;
+    Thread* next = take_ready();
+    if (next && !next->fiber && may_continue_on(fiber)) {
+        next->fiber = fiber;
+        become(*next);
+        return;
+    }
+    give_back(fiber);
+    if (!next) return switch_to_host(*fiber);
+    become(*next);
+    if (!next->fiber) next->fiber = fiber_for(*next);
+    switch_from(*fiber, *next->fiber);
+}
+
+// ---- shared memory ----------------------------------------------------------------------------------------------------------
+
+std::vector<void*> shared_memory;  // of the block
+
+#ifdef EMULATOR_TSAN
+
+// Blocks must not share memory, or they would seem to race for it; and malloc would count as a write. So take it from one big
+// mapping that the sanitizer does not know, from its start in each launch.
+constexpr size_t ARENA = 4ull << 30;
+char* arena;
+size_t arena_used;
+
+void set_up_shared_memory()
+{
+    if (!arena) {
+        arena = (char*)mmap(nullptr, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (arena == MAP_FAILED) abort();
+    }
+    arena_used = 0;
+}
+void* take_memory(size_t size)
+{
+    void* memory = arena + arena_used;
+    arena_used += (size + 15) / 16 * 16;
+    if (arena_used > ARENA) abort();
+    return memory;
+}
+void free_shared_memory() {}
+
+#else
+
+void set_up_shared_memory() {}
+void* take_memory(size_t size)
+{
+    void* memory = malloc(size);  // just as much, so that the address sanitizer sees what is beyond
+    if (!memory) abort();
+    shared_memory.push_back(memory);
+    return memory;
+}
+void free_shared_memory()
+{
+    for (void* memory : shared_memory) free(memory);
+    shared_memory.clear();
+}
+
+#endif
+
+// Garbage that depends on the seed and has no zero bytes: what is read before it is written shows.
+void fill_with_garbage(void* memory, size_t size)
+{
+    const uint64_t seed = random_number();
+    const auto garbage = [seed](size_t i) { return ((seed + i) * 0x9e3779b97f4a7c15u >> 7) | 0x0101010101010101u; };
+    const size_t n_words = size / 8;
+    for (size_t i = 0; i < n_words; ++i) static_cast<uint64_t*>(memory)[i] = garbage(i);
+    const uint64_t last = garbage(n_words);
+    __builtin_memcpy(static_cast<char*>(memory) + 8 * n_words, &last, size % 8);
+}
+
+void* new_shared_memory(size_t size)
+{
+    shared_used += size;
+    void* memory = take_memory(size);
+    fill_with_garbage(memory, size);
+    return memory;
+}
+
+// ---- launches ---------------------------------------------------------------------------------------------------------------
+
+std::string here(Place place) { return std::string(place.file) + ":" + std::to_string(place.line); }
+
+std::string in_block()
+{
+    return "block (" + std::to_string(block_index.x) + ", " + std::to_string(block_index.y) + ", " + std::to_string(block_index.z) + ")";
+}
+
+std::string deadlock()
+{
+    std::string text;
+    for (State state : {State::AT_BARRIER, State::IN_WARP}) {
+        const Thread* first = nullptr;
+        unsigned n = 0;
+        for (const Thread& thread : threads)
+            if (thread.state == state && n++ == 0) first = &thread;
+        if (!first) continue;
+        text += text.empty() ? here(first->place) + ": deadlock in " + in_block() + ": " : ", ";
+        text += std::to_string(n) + (state == State::AT_BARRIER ? " threads wait in __syncthreads" : " threads wait for their warp");
+        text += " (thread " + std::to_string(first->number) + " at " + here(first->place) + ")";
+    }
+    return text + ", " + std::to_string(n_returned) + " have returned";
+}
+
+// Threads that were stopped half-way still happen before the end of the launch. Their fibers start anew.
+void abandon_fibers()
+{
+    free_fibers.clear();
+#ifdef EMULATOR_TSAN
+    for (Context& fiber : fibers) {
+        __tsan_switch_to_fiber(fiber.tsan, 1);
+        __tsan_release(&launch_ends);
+    }
+    __tsan_switch_to_fiber(host.tsan, 1);
+#endif
+    size_t number = 0;
+    for (Context& fiber : fibers) {
+        reset(fiber, number++);
+        give_back(&fiber);
+    }
+}
+
+void run_block(size_t shared_bytes)
+{
+    ++block_serial;
+    shared_used = 0;
+    dynamic = new_shared_memory(shared_bytes);
+    barrier_of_block = {};
+    n_returned = 0;
+    for (Warp& warp : warps) warp.n_meetings = 0;
+    for (Thread& thread : threads) {
+        thread.fiber = nullptr;
+        thread.fenced = false;
+    }
+    ready.clear();
+    make_all_ready();
+    Thread* first = take_ready();
+    become(*first);
+    first->fiber = fiber_for(*first);
+    switch_from(host, *first->fiber);
+    if (!failed() && n_returned < threads.size()) error = deadlock();
+    free_shared_memory();
+}
+
+void set_up_block(unsigned n_threads)
+{
+    block_size = dim3(n_threads);
+    thread_index = {0, 0, 0};
+    threads.resize(n_threads);
+    warps.resize((n_threads + WARP - 1) / WARP);
+    for (unsigned i = 0; i < n_threads; ++i) threads[i].number = i;
+    for (unsigned i = 0; i < warps.size(); ++i) {
+        const unsigned n = std::min(WARP, n_threads - WARP * i);
+        warps[i].lanes = n == WARP ? ~0u : (1u << n) - 1;
+    }
+}
+
+std::vector<uint64_t> blocks_in_order(uint64_t n_blocks)
+{
+    std::vector<uint64_t> blocks(n_blocks);
+    for (uint64_t i = 0; i < n_blocks; ++i) blocks[i] = order == Order::REVERSE ? n_blocks - 1 - i : i;
+    if (order == Order::RANDOM)
+        for (uint64_t i = n_blocks - 1; i > 0; --i) std::swap(blocks[i], blocks[random_below(i + 1)]);
+    return blocks;
+}
+
+}  // namespace
+
+// ---- what kernels call ------------------------------------------------------------------------------------------------------
+
+void fail(Place place, const char* format, ...)
+{
+    char text[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    error = here(place) + ": " + text + ", " + in_block() + ", thread " + std::to_string(running->number);
+    switch_to_host(*running->fiber);
+    abort();  // nobody switches back
+}
+
+int barrier(bool predicate, Place place)
+{
+    Barrier& b = barrier_of_block;
+    if (b.n_waiting > 0 && (place.line != b.place.line || place.file != b.place.file))
+        fail(place, "divergent __syncthreads: others wait at %s", here(b.place).c_str());
+    b.place = running->place = place;
+    b.n_true += predicate;
+    void* event = barrier_event(b.parity);
+    release(event);
+    running->state = State::AT_BARRIER;
+    if (++b.n_waiting == threads.size()) {
+        b.n_true_of_last = b.n_true;
+        b.n_waiting = b.n_true = 0;
+        b.parity ^= 1;
+        make_all_ready();
+    }
+    wait();
+    acquire(event);
+    return (int)b.n_true_of_last;
+}
+
+namespace {
+
+unsigned lanes_with(const Warp& warp, unsigned mask, bool (*holds)(uint64_t, uint64_t), uint64_t value)
+{
+    unsigned lanes = 0;
+    for (unsigned lane = 0; lane < WARP; ++lane)
+        if (mask >> lane & 1 && holds(warp.values[lane], value)) lanes |= 1u << lane;
+    return lanes;
+}
+
+void give_results(const Warp& warp, unsigned first, unsigned mask, Primitive primitive)
+{
+    const auto differ = [](uint64_t a, uint64_t b) { return a != b; };
+    const auto agree = [](uint64_t a, uint64_t b) { return a == b; };
+    const unsigned ballot = primitive == Primitive::BALLOT ? lanes_with(warp, mask, differ, 0) : 0;
+    for (unsigned lane = 0; lane < WARP; ++lane) {
+        if (!(mask >> lane & 1)) continue;
+        threads[first + lane].result = primitive == Primitive::SHUFFLE  ? warp.values[warp.sources[lane]]
+                                       : primitive == Primitive::BALLOT ? ballot
+                                                                        : lanes_with(warp, mask, agree, warp.values[lane]);
+    }
+}
+
+}  // namespace
+
+uint64_t meet(Primitive primitive, unsigned mask, uint64_t value, int source, Place place)
+{
+    Thread& me = *running;
+    const unsigned lane = me.number % WARP, first = me.number - lane;
+    Warp& warp = warps[me.number / WARP];
+    mask &= warp.lanes;
+    if (!(mask >> lane & 1)) fail(place, "lane %u is not in its own mask %08x", lane, mask);
+    if (primitive == Primitive::SHUFFLE && (source < 0 || source >= (int)WARP || !(mask >> source & 1)))
+        fail(place, "shuffle from lane %d, which is not in mask %08x", source, mask);
+
+    unsigned i = 0;
+    while (i < warp.n_meetings && warp.meetings[i].mask != mask) ++i;
+    Meeting& meeting = warp.meetings[i];
+    if (i == warp.n_meetings) {
+        meeting = {mask, 0, primitive, place};
+        ++warp.n_meetings;
+    }
+    if (meeting.primitive != primitive || meeting.place.line != place.line || meeting.place.file != place.file)
+        fail(place, "divergent warp: other lanes of mask %08x wait at %s", mask, here(meeting.place).c_str());
+    meeting.arrived |= 1u << lane;
+    warp.values[lane] = value;
+    warp.sources[lane] = source;
+    me.place = place;
+    me.state = State::IN_WARP;
+
+    void* event = warp_event(me.number / WARP, warp.parity);
+    const bool orders_memory = primitive == Primitive::SYNC;  // shuffles and votes do not
+    if (orders_memory) release(event);
+    if (meeting.arrived == mask) {
+        if (!orders_memory) give_results(warp, first, mask, primitive);
+        else warp.parity ^= 1;
+        make_ready(first, mask);
+        meeting = warp.meetings[--warp.n_meetings];
+    }
+    wait();
+    if (orders_memory) acquire(event);
+    return me.result;
+}
+
+void* dynamic_shared() { return dynamic; }
+
+void* static_shared(size_t size, Place place)
+{
+    void* memory = new_shared_memory(size);
+    if (shared_used > shared_limit) fail(place, "%zu bytes of shared memory, but a block has %zu", shared_used, shared_limit);
+    return memory;
+}
+
+}  // namespace emulator
+
+// ---- what emulator.py calls -------------------------------------------------------------------------------------------------
+
+// Run a kernel; return null, or why it stopped.
+extern "C" const char* emulator_launch(void (*kernel)(const void*), const void* slots, unsigned grid_x, unsigned grid_y,
+                                       unsigned grid_z, unsigned n_threads, size_t shared_bytes, size_t limit, int order, uint64_t seed)
+{
+    using namespace emulator;
+    run_thread = kernel;
+    arguments = slots;
+    grid_size = dim3(grid_x, grid_y, grid_z);
+    shared_limit = limit;
+    emulator::order = (Order)order;
+    random_state = seed;
+    error.clear();
+    if (threads.size() != n_threads) set_up_block(n_threads);
+    const uint64_t n_blocks = (uint64_t)grid_x * grid_y * grid_z;
+    set_up_events(n_blocks);
+    set_up_fibers(n_blocks);
+    set_up_shared_memory();
+#ifdef EMULATOR_TSAN
+    host.tsan = __tsan_get_current_fiber();
+#endif
+    release(&launch_begins);
+    for (uint64_t block : blocks_in_order(n_blocks)) {
+        block_index = {(unsigned)(block % grid_x), (unsigned)(block / grid_x % grid_y), (unsigned)(block / grid_x / grid_y)};
+#ifdef EMULATOR_TSAN
+        first_event = block * (2 + 2 * warps.size());
+        turn = (turn + 1) % n_turns;
+#endif
+        run_block(shared_bytes);
+        if (failed()) break;
+    }
+    if (failed()) abandon_fibers();
+    acquire(&launch_ends);
+    return failed() ? error.c_str() : nullptr;
+}
+
+// Memory of just this size, for the address sanitizer to watch.
+extern "C" void* emulator_allocate(size_t size) { return malloc(size); }
+extern "C" void emulator_free(void* memory) { free(memory); }

@@ -1,0 +1,123 @@
+"""A `gpuboost.backends.gpu.Gpu` without a card: NumPy memory and emulated kernels."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpuboost.backends import kernels
+from gpuboost.backends.gpu import Limits
+from gpuboost.backends.kernels import Argument, Kernel
+from gpuboost.errors import DeviceMemoryError
+from tests.cuda_on_cpu import emulator
+from tests.cuda_on_cpu.device_array import DeviceArray
+
+LIMITS = Limits(n_multiprocessors=4, shared_per_block=99 * 1024, shared_per_multiprocessor=100 * 1024)
+GARBAGE = 1 << 20
+
+
+class EmulatedGpu:
+    """A small device. A file of kernels is compiled when the first of them is launched.
+
+    Parameters
+    ----------
+    order : {"forward", "reverse", "random"}
+        In which order blocks, and the threads of a block, run.
+    seed : int
+        Of the random order and of the garbage in memory that nobody has written.
+    memory : int
+        Bytes of the device.
+    limits : Limits
+    source : callable
+        From the name of a file to its CUDA C; other than the default to run kernels with planted errors.
+    """
+
+    label = "emulated"
+
+    def __init__(
+        self,
+        order: str = "forward",
+        seed: int = 0,
+        *,
+        memory: int = 1 << 30,
+        limits: Limits = LIMITS,
+        source: Callable[[str], str] = kernels.source,
+    ) -> None:
+        if order not in emulator.ORDERS:
+            raise ValueError(f"order must be one of {emulator.ORDERS}, got {order!r}")
+        self.limits = limits
+        self._order = order
+        self._seed = seed
+        self._memory = memory
+        self._used = 0
+        self._source = source
+        self._n_launches = 0
+        self._compiled: dict[str, emulator.CompiledKernel] = {}
+        # Odd numbers of bytes, so that words at different places differ.
+        self._garbage = np.random.default_rng(seed).integers(1, 256, GARBAGE + 1, np.uint8)
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
+        memory = self._allocate(shape, np.dtype(dtype))
+        garbage = np.resize(self._garbage, memory.nbytes) if memory.nbytes > GARBAGE else self._garbage[: memory.nbytes]
+        memory.reshape(-1).view(np.uint8)[:] = garbage
+        return DeviceArray(memory)
+
+    def put(self, array: NDArray[Any]) -> DeviceArray:
+        memory = self._allocate(array.shape, array.dtype)
+        memory[...] = array
+        return DeviceArray(memory)
+
+    def get(self, array: DeviceArray) -> NDArray[Any]:
+        return array.memory.copy()
+
+    def zero(self, array: DeviceArray) -> None:
+        if not array.flags.c_contiguous:
+            raise ValueError(f"only C-contiguous arrays can be set to zero, got strides {array.strides}")
+        array.memory[...] = 0
+
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
+    ) -> None:
+        compiled = self._compiled.get(kernel.name)
+        if compiled is None or compiled.kernel is not kernel:
+            compiled = self._compiled[kernel.name] = self._compile(kernel)
+        self._n_launches += 1
+        compiled.launch(
+            grid,
+            block,
+            arguments,
+            shared_bytes=shared_bytes,
+            shared_limit=self.limits.shared_per_block,
+            order=self._order,
+            seed=(self._seed << 32) + self._n_launches,
+        )
+
+    def free_bytes(self) -> int:
+        return self._memory - self._used
+
+    def close(self) -> None:
+        """Nothing is held back: memory is free as soon as nobody refers to it."""
+
+    def _compile(self, kernel: Kernel) -> emulator.CompiledKernel:
+        rows = emulator.load(self._source(kernel.file), f"{kernel.file}.cu")
+        if kernel.name not in rows:
+            raise ValueError(f"{kernel.file}.cu has no kernel {kernel.name!r}, only {sorted(rows)}")
+        return emulator.CompiledKernel(kernel, rows[kernel.name])
+
+    def _allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        n_bytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if n_bytes > self.free_bytes():
+            raise DeviceMemoryError(
+                f"an array needs {n_bytes} bytes, but only {self.free_bytes()} of the device's {self._memory} are free"
+            )
+        memory = np.empty(shape, dtype)
+        self._used += n_bytes
+        weakref.finalize(memory, self._free, n_bytes)
+        return memory
+
+    def _free(self, n_bytes: int) -> None:
+        self._used -= n_bytes
