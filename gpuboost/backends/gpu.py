@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpuboost.backends.kernels import Argument, Kernel
@@ -33,6 +34,26 @@ class Limits:
     n_multiprocessors: int
     shared_per_block: int
     shared_per_multiprocessor: int
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceMatrix:
+    """A caller's matrix on the device, as it lies there.
+
+    Attributes
+    ----------
+    values : device array of uint8, shape (n_bytes,)
+        Its bytes.
+    dtype : numpy.dtype
+        A float of 32 or 64 bits, or an integer.
+    shape, strides : tuple of int
+        Rows and columns; strides in elements.
+    """
+
+    values: GpuArray
+    dtype: np.dtype[Any]
+    shape: tuple[int, int]
+    strides: tuple[int, int]
 
 
 class Gpu(Protocol):
@@ -68,6 +89,13 @@ class Gpu(Protocol):
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
     ) -> None:
         """Queue a kernel. The arguments have been checked by `gpuboost.backends.kernels.launch`."""
+        ...
+
+    def adopt(self, matrix: Any) -> DeviceMatrix | None:
+        """Return a matrix that lies on a device as one on this device, without a copy where it is dense and here.
+
+        None if it is on the host.
+        """
         ...
 
     def free_bytes(self) -> int:
