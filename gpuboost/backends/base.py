@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, SupportsFloat, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,13 +207,13 @@ class Backend(ABC):
         """Return the fixed-point statistics of a float64 ``state`` (n_rows, K) with int8 ``signs`` (n_rows, K). Exact."""
 
     def statistics(
-        self, state: Device, signs: Device, repeat: Device, n_rows: int, maximum: float, counts: Counts | None = None
+        self, state: Device, signs: Device, repeat: Device, n_rows: int, maximum: SupportsFloat, counts: Counts | None = None
     ) -> Stats:
         """Quantise ``state`` with the shift of the shift rule (see `gpuboost.fixedpoint`).
 
-        ``n_rows`` is the sum of ``repeat``, ``maximum`` that of the state.
+        ``n_rows`` is the sum of ``repeat``, ``maximum`` that of the state: a float, or what `reweight` has returned.
         """
-        first = fixedpoint.first_shift(maximum)
+        first = fixedpoint.first_shift(float(maximum))
         largest = int(self.channel_sums(state, repeat, first).max())
         return self.quantise(state, signs, repeat, fixedpoint.final_shift(first, largest, n_rows), counts)
 
@@ -226,11 +226,11 @@ class Backend(ABC):
         """Return the sums of q and of abs(q) over the rows of each group, both of shape (n_groups, K). Exact."""
 
     @abstractmethod
-    def reweight(self, state: Device, signs: Device, group: Device, table: NDArray[np.float64]) -> float:
+    def reweight(self, state: Device, signs: Device, group: Device, table: NDArray[np.float64]) -> SupportsFloat:
         """Multiply ``state[i, c]`` in place by ``table[group[i], s, c]``, where s is 1 for a sign of +1, 0 for -1.
 
         A positive entry does not fall below `gpuboost.fixedpoint.STATE_FLOOR`; a zero stays zero. One rounding an entry.
-        Returns the new maximum.
+        Returns the new maximum. Only ``float()`` of it needs to wait for the device.
         """
 
     # ---- growing trees -----------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import SupportsFloat
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,14 +44,14 @@ class ExponentialWeights:
         self.signs: Device = backend.put(signs)
         self.repeat: Device = backend.put(repeat)
         self.n_rows = int(repeat.sum(dtype=np.int64))
-        self.maximum = backend.maximum(self.state)
+        self.maximum: SupportsFloat = backend.maximum(self.state)
         self.scale = 0  # the true weights are the state times 2**scale
         self.initial_total: float | None = None
         self.loss()
 
     def update(self, group: Device, values: NDArray[np.float64]) -> None:
         """Multiply the weights by ``exp(-values[group[i], l] * y_il)`` (line 6 of figure 1 of Kegl 2014)."""
-        down = fixedpoint.exponent(self.maximum)
+        down = fixedpoint.exponent(float(self.maximum))
         factors = np.ldexp(exp(np.stack([values, -values], axis=1)), -down)
         self.maximum = self.backend.reweight(self.state, self.signs, group, factors)
         self.scale += down
