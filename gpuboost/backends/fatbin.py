@@ -1,7 +1,7 @@
 """Kernels compiled ahead of time by ``kernels/build.py``, so that a machine needs no compiler.
 
-A folder of them has a fatbin for every source file and ``manifest.json``, which says what they were built from. A fatbin of other
-sources or options than the installed ones is not used: the kernels are then compiled on the spot.
+A folder of them has a fatbin for every source file and ``manifest.json``, which says what they were built from. A fatbin of
+other sources or options than the installed ones is not used: the kernels are then compiled on the spot.
 """
 
 from __future__ import annotations
