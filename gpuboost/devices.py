@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Callable
 from numbers import Integral
 
+from gpuboost.backends import cuda_setup
 from gpuboost.backends.base import Backend
+from gpuboost.backends.cuda_setup import Trouble
 from gpuboost.errors import DeviceUnavailableError
 
 EXPECTED = 'expected "auto", "cpu", "numpy", "cuda", "cuda:<number>" or a CUDA device number'
@@ -17,7 +21,8 @@ def open_backend(device: str | int, n_jobs: int | None = None) -> Backend:
     Parameters
     ----------
     device : str or int
-        "auto" is the CPU in this version.
+        "auto" is the current CUDA device if CUDA can be used, else the CPU. "cpu", "numpy" (the slow reference), "cuda" (the
+        current CUDA device), "cuda:1" and 1 never fall back on another.
     n_jobs : int or None
         Threads of the CPU backend.
 
@@ -26,13 +31,19 @@ def open_backend(device: str | int, n_jobs: int | None = None) -> Backend:
     ValueError
         If ``device`` is none of the known names.
     DeviceUnavailableError
-        If it names a CUDA device.
+        If it names a CUDA device that cannot be used.
     """
     if isinstance(device, Integral) and not isinstance(device, bool):
         if device < 0:
             raise ValueError(f"device must not be negative, got {device!r}; {EXPECTED}")
         device = f"cuda:{device}"
-    if device in ("auto", "cpu"):
+    if device == "auto":
+        trouble = cuda_setup.trouble(None)
+        if trouble is None:
+            return OPENERS["cuda"](None)
+        tell(trouble)
+        device = "cpu"
+    if device == "cpu":
         from gpuboost.backends.cpu_backend import CpuBackend
 
         return CpuBackend(n_jobs)
@@ -40,9 +51,50 @@ def open_backend(device: str | int, n_jobs: int | None = None) -> Backend:
         from gpuboost.backends.numpy_backend import NumpyBackend
 
         return NumpyBackend()
-    if isinstance(device, str) and re.fullmatch(r"cuda(:\d+)?", device):
+    match = re.fullmatch(r"([a-z]+)(?::(\d+))?", device) if isinstance(device, str) else None
+    if match is None or match[1] not in OPENERS:
+        raise ValueError(f"device={device!r} is unknown; {EXPECTED}")
+    return OPENERS[match[1]](None if match[2] is None else int(match[2]))
+
+
+def open_cuda(index: int | None) -> Backend:
+    """Return the backend of CUDA device ``index``, or of the current one.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        If it cannot be used. The message says why, what was found, and what to do.
+    """
+    trouble = cuda_setup.trouble(index)
+    if trouble is not None:
+        name = "cuda" if index is None else f"cuda:{index}"
+        advice = f"\n  To do: {trouble.advice}" if trouble.advice else ""
         raise DeviceUnavailableError(
-            f'device={device!r} was asked for, but this version of gpuboost has no CUDA backend yet; use device="cpu" '
-            'or "auto", which train the same model'
+            f'device="{name}" cannot be used: {trouble.reason}.{advice}\n  Found: {cuda_setup.findings()}\n'
+            '  device="cpu" trains the same model; "python -m gpuboost doctor" says more.'
         )
-    raise ValueError(f"device={device!r} is unknown; {EXPECTED}")
+    from gpuboost.backends.cuda_backend import CudaBackend
+    from gpuboost.backends.cupy_gpu import CupyGpu
+
+    return CudaBackend(CupyGpu(cuda_setup.current_device() if index is None else index))
+
+
+OPENERS: dict[str, Callable[[int | None], Backend]] = {"cuda": open_cuda}
+"""How to open the backends of devices that have numbers; None is the current one."""
+
+told: set[Trouble] = set()
+"""What `tell` has said in this process."""
+
+
+def tell(trouble: Trouble) -> None:
+    """Say once why "auto" is the CPU: a warning where a user may expect a GPU, a note in the log on an ordinary machine."""
+    if trouble in told:
+        return
+    told.add(trouble)
+    message = f'device="auto" trains on the CPU: {trouble.reason}. {trouble.advice}'.strip()
+    if not cuda_setup.expected():
+        logging.getLogger("gpuboost").info(message)
+        return
+    from gpuboost.estimators.warn import warn
+
+    warn(f'{message} (device="cpu" says nothing)')

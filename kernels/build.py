@@ -1,7 +1,7 @@
 """Compile the kernels ahead of time: ``python kernels/build.py DIR``.
 
 Writes one fatbin for every ``.cu`` file beside this script, and ``manifest.json``, to DIR: all of them, or none. gpuboost finds
-them if DIR is this folder, or if the environment variable GPUBOOST_FATBIN names it; then it needs neither NVRTC nor CUDA headers.
+them if DIR is this folder, or if the environment variable GPUBOOST_FATBIN names it; NVRTC and CUDA headers are then not needed.
 Needs ``nvcc`` of CUDA 12.8 or newer with its host compiler, but no GPU.
 """
 
@@ -32,9 +32,9 @@ def find_compiler() -> str:
     found = next((path for name in candidates if name and (path := shutil.which(name))), None)
     if found is None:
         sys.exit(
-            f"build.py: nvcc was not found, neither in $NVCC nor in $PATH nor in {cuda}/bin. Install the CUDA toolkit (12.8 or "
-            "newer), or build in an image that has it, such as nvidia/cuda:13.0.1-devel-ubuntu24.04. Without fatbins nothing is "
-            "lost but start-up time: gpuboost then compiles its kernels at first use."
+            f"build.py: nvcc was not found, neither in $NVCC nor in $PATH nor in {cuda}/bin. Install the CUDA toolkit "
+            "(12.8 or newer), or build in an image that has it: nvidia/cuda:13.0.1-devel-ubuntu24.04. Without fatbins nothing "
+            "is lost but start-up time: gpuboost then compiles its kernels at first use."
         )
     return found
 

@@ -192,7 +192,7 @@ class CupyGpu:
             reason = self._why(error)
             if reason is None:
                 raise
-            raise DeviceUnavailableError(f"{self.label} cannot be used: {reason}") from error
+            raise DeviceUnavailableError(f"{self.label}: {reason}") from error
 
     def _why(self, error: Exception) -> str | None:
         """Say why nothing was compiled, and what to do; None if the error is not about compiling."""
