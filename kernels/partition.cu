@@ -38,10 +38,10 @@ partition_rows(const u8* __restrict__ codes, const int* __restrict__ rows, int* 
 
     const int lane = threadIdx.x & 31;
     const u32 below = (1u << lane) - 1;
-    for (int base = start + blockIdx.x * blockDim.x; base < stop; base += gridDim.x * blockDim.x) {
+    for (i64 base = start + (i64)blockIdx.x * blockDim.x; base < stop; base += (i64)gridDim.x * blockDim.x) {
         if (threadIdx.x == 0) n_left = n_right = 0;
         __syncthreads();
-        const int i = base + threadIdx.x;
+        const i64 i = base + threadIdx.x;
         const int row = i < stop ? rows[i] : 0;
         const int code = i < stop ? column[(i64)row * BLOCK_FEATURES] : 0;
         const bool goes_left = i < stop && (code == MISSING_CODE ? missing_left : code <= cut);
@@ -76,7 +76,7 @@ partition_nodes(int* __restrict__ rows, const int* __restrict__ sorted, i64* __r
     const int left = (int)node[LEFT];
     if (left == 0) return;
     const int start = (int)node[START], stop = (int)node[STOP];
-    for (int i = start + blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += gridDim.x * blockDim.x)
+    for (i64 i = start + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += (i64)gridDim.x * blockDim.x)
         rows[(i64)tree * n_rows + i] = sorted[(i64)tree * n_rows + i];
 
     if (blockIdx.x != 0 || threadIdx.x >= 32) return;
@@ -119,8 +119,8 @@ node_of_rows(const int* __restrict__ rows, const i64* __restrict__ table, int* _
     const int node = blockIdx.y, tree = blockIdx.z;
     const i64* leaf = record(table, tree, node, max_nodes, n_channels);
     if (leaf[LEFT] != 0) return;
-    const int stop = (int)leaf[STOP];
-    for (int i = (int)leaf[START] + blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += gridDim.x * blockDim.x)
+    const i64 stop = leaf[STOP];
+    for (i64 i = leaf[START] + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += (i64)gridDim.x * blockDim.x)
         out[(i64)tree * n_rows + rows[(i64)tree * n_rows + i]] = node;
 }
 
@@ -131,7 +131,7 @@ set_bit(const int* __restrict__ rows, const i64* __restrict__ table, int* __rest
     const int left = (int)table[LEFT];  // of node 0 of tree 0
     const i64* child = record(table, 0, left, max_nodes, n_channels);
     const int start = (int)child[START], stop = left ? (int)child[STOP] : 0;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += gridDim.x * blockDim.x) {
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
         const int row = rows[i], others = cell[row] & ~(1 << bit);
         cell[row] = i >= start && i < stop ? others | 1 << bit : others;
     }

@@ -84,8 +84,7 @@ class CudaGrowth:
         self._buffer("best", (n_trees, 2), np.int64)
 
         self._launch("plant", (self._grid(n_rows), n_trees), rows, table, current, n_rows, max_nodes, n_channels)
-        grid = (self._grid(n_rows), n_trees)
-        self._launch("root_totals", grid, stats.q, table, n_rows, max_nodes, n_channels, shared=8 * n_channels)
+        self._launch("root_totals", (self._grid(n_rows), n_trees), stats.q, table, n_rows, max_nodes, n_channels)
         totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
         return Frontier(data, stats, rows, table[:, :, :N_COLUMNS], totals, edges, current, work={"table": table, "plan": plan})
 

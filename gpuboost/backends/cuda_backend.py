@@ -1,0 +1,47 @@
+"""The CUDA backend: the kernels of ``kernels/*.cu`` behind the contract of `gpuboost.backends.base`.
+
+It knows no CuPy: it is given a `gpuboost.backends.gpu.Gpu`, on a card or on the tests' emulator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Backend
+from gpuboost.backends.cuda_binning import encode
+from gpuboost.backends.cuda_growth import CudaGrowth
+from gpuboost.backends.cuda_matrix import CudaMatrix
+from gpuboost.backends.cuda_rows import CudaRows
+from gpuboost.backends.gpu import Gpu, GpuArray
+from gpuboost.binning import BinMapper, BinnedMatrix
+
+
+class CudaBackend(CudaGrowth, CudaRows, Backend):
+    """Every primitive as launches on one device.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        Closed with the backend.
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.device = gpu.label
+        self.buffers: dict[str, GpuArray] = {}
+
+    def close(self) -> None:
+        self.buffers.clear()
+        self.gpu.close()
+
+    def load(self, matrix: BinnedMatrix) -> CudaMatrix:
+        return CudaMatrix.load(self.gpu, matrix)
+
+    def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> CudaMatrix:
+        return encode(self.gpu, mapper, X, rows)
+
+    def tells_rows_apart(self, data: CudaMatrix) -> bool:
+        return bool(data.usable.any())
