@@ -1,0 +1,68 @@
+// What the kernels over (row, channel) pairs share: which pairs a thread takes, and how a block adds up.
+
+#pragma once
+
+#include "common.cuh"
+
+typedef signed char i8;
+
+enum { MAX_THREADS = 256, MAX_WARPS = MAX_THREADS / 32 };
+
+// A thread keeps to one channel, so that it can add in a register. Neighbours in a row are neighbours in a block, so that a warp reads
+// what lies side by side. Channels beyond the block take turns: channel, channel + lanes, ...
+struct Pairs {
+    int lanes, rows_at_once, row, channel;
+
+    __device__ __forceinline__ explicit Pairs(int n_channels)
+        : lanes(min(n_channels, (int)blockDim.x)), rows_at_once(blockDim.x / lanes), row(threadIdx.x / lanes),
+          channel(threadIdx.x % lanes)
+    {
+    }
+    __device__ __forceinline__ bool idle() const { return row >= rows_at_once; }  // the block's rest
+    __device__ __forceinline__ i64 first_row() const { return (i64)blockIdx.x * rows_at_once + row; }
+    __device__ __forceinline__ i64 step() const { return (i64)gridDim.x * rows_at_once; }
+};
+
+// Adds up the threads of each channel, and adds that to total[channel]: one atomic a block and channel. All threads take part;
+// `channel` may lie beyond n_channels, and the values of idle threads do not count.
+__device__ __forceinline__ void
+add_to_channel(const Pairs& at, int channel, int n_channels, i64 value, i64* __restrict__ total)
+{
+    __shared__ i64 of_thread[MAX_THREADS];
+    __syncthreads();  // the last call's values have been read
+    of_thread[threadIdx.x] = value;
+    __syncthreads();
+    for (int n = at.rows_at_once; n > 1;) {
+        const int half = (n + 1) / 2;
+        if (at.row + half < n) of_thread[threadIdx.x] += of_thread[threadIdx.x + half * at.lanes];
+        __syncthreads();
+        n = half;
+    }
+    const i64 sum = of_thread[threadIdx.x];
+    if (at.row == 0 && channel < n_channels && sum != 0) atomicAdd((u64*)&total[channel], (u64)sum);
+}
+
+// Raises *maximum to the largest value of the block's threads. Values are not negative: their bits are in the order of the numbers.
+__device__ __forceinline__ void raise_maximum(double value, u64* __restrict__ maximum)
+{
+    __shared__ double of_warp[MAX_WARPS];
+    for (int d = 16; d; d >>= 1) {
+        const double other = __shfl_down_sync(FULL_WARP, value, d);
+        value = other > value ? other : value;
+    }
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    for (int w = 1; w < (int)blockDim.x / 32; ++w) value = of_warp[w] > value ? of_warp[w] : value;
+    if (value > 0.0) atomicMax(maximum, (u64)__double_as_longlong(value));
+}
+
+// 2**shift. The row state's maximum is 0 or at least 2**-900 and its shifts are far inside -1022 .. 1023.
+__device__ __forceinline__ double power_of_two(int shift) { return __longlong_as_double((i64)(1023 + shift) << 52); }
+
+// gpuboost.fixedpoint.first_shift of a maximum given by its bits: s0 with 2**30 <= maximum * 2**s0 < 2**31; 31 for 0.
+__device__ __forceinline__ int first_shift(u64 maximum)
+{
+    const int exponent = maximum == 0 ? 0 : (int)(maximum >> 52) - 1022;
+    return 31 - exponent;
+}
