@@ -126,7 +126,34 @@ GROWTH = {
     },
 }
 
-ROWS: dict[str, dict[str, str]] = {}
+ROWS = {
+    "pack": {
+        "pack": "columns:u1* codes:u1* n_rows:i4 n_features:i4",
+        "count_codes": "codes:u1* counts:i4* n_rows:i4 n_blocks:i4",
+    },
+    "reduce": {
+        "maximum": "state:f8* largest:u8* n:i8",
+        "channel_sums": "state:f8* repeat:i4* maximum:u8*? sums:i8* n_rows:i4 n_classes:i4 shift:i4",
+        "group_sums": "q:i4* group:i4* signed_sums:i8* mass:i8* n_rows:i4 n_groups:i4 n_classes:i4 n_channels:i4 "
+        "groups_per_tile:i4 classes_per_tile:i4",
+        "errors": "scores:f8* labels:i4*? signs:i1*? units:i8* wrong:i8* n_rows:i4 n_classes:i4 lanes:i4",
+    },
+    "quantise": {
+        "choose_shift": "maximum:u8* sums:i8* chosen:i8* n_classes:i4 n_repeats:i8",
+        "quantise": "state:f8* signs:i1* repeat:i4* counts:i4*? chosen:i8*? q:i4* signed_sums:i8* mass:i8* n_rows:i4 "
+        "n_classes:i4 n_channels:i4 shift:i4",
+        "flip": "q:i4* group:i4* table:i1* flipped:i4* signed_sums:i8* n_rows:i4 n_classes:i4 n_channels:i4",
+    },
+    "reweight": {
+        "reweight": "state:f8* signs:i1* group:i4* table:f8* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8",
+    },
+    "predict": {
+        "apply": "nodes:i4* codes:u1* leaf:i4* n_rows:i4 root:i4",
+        "predict": "nodes:i4* roots:i4* values:f8* codes:u1* scores:f8* n_rows:i4 n_trees:i4 n_classes:i4 rows_per_tile:i4 "
+        "trees_per_batch:i4",
+        "add_scores": "scores:f8* group:i4* values:f8* n_rows:i4 n_classes:i4",
+    },
+}
 
 KERNELS = registry(GROWTH | ROWS)
 """Every kernel by the name of its entry point."""
