@@ -25,10 +25,10 @@
 enum { TILE = 2048 };
 
 static __device__ __forceinline__ int
-leaf_of(const int4* __restrict__ nodes, const u8* __restrict__ codes, i64 n_rows, i64 row, int node)
+leaf_of(const int* __restrict__ nodes, const u8* __restrict__ codes, i64 n_rows, i64 row, int node)
 {
     while (node >= 0) {
-        const int4 n = nodes[node];
+        const int4 n = ((const int4*)nodes)[node];
         const int code = codes[(n.x / BLOCK_FEATURES * n_rows + row) * BLOCK_FEATURES + n.x % BLOCK_FEATURES];
         const bool goes_left = code == MISSING_CODE ? n.y >= 256 : code <= (n.y & 255);
         node = goes_left ? n.z : n.w;
@@ -37,14 +37,14 @@ leaf_of(const int4* __restrict__ nodes, const u8* __restrict__ codes, i64 n_rows
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-apply(const int4* __restrict__ nodes, const u8* __restrict__ codes, int* __restrict__ leaf, int n_rows, int root)
+apply(const int* __restrict__ nodes, const u8* __restrict__ codes, int* __restrict__ leaf, int n_rows, int root)
 {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x)
         leaf[i] = leaf_of(nodes, codes, n_rows, i, root);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-predict(const int4* __restrict__ nodes, const int* __restrict__ roots, const double* __restrict__ values,
+predict(const int* __restrict__ nodes, const int* __restrict__ roots, const double* __restrict__ values,
         const u8* __restrict__ codes, double* __restrict__ scores, int n_rows, int n_trees, int n_classes, int rows_per_tile,
         int trees_per_batch)
 {
