@@ -26,3 +26,15 @@ def demo(rounds: int, device: str, jobs: int | None) -> None:
         run(rounds=rounds, device=device, n_jobs=jobs)
     except (DeviceUnavailableError, ValueError) as error:
         raise click.ClickException(str(error)) from error
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+def doctor(as_json: bool) -> None:
+    """Say what this machine has for training, CUDA above all, and what is wrong with it.
+
+    The exit status is 0 if CUDA can be used, and 1 if not.
+    """
+    from gpuboost.doctor import main as examine_and_print
+
+    raise SystemExit(examine_and_print(as_json=as_json))

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,31 +123,31 @@ def findings() -> str:
     parts = [
         f"the driver supports CUDA {dotted(version)}" if version else f"no driver ({remark})",
         wheels or "no CuPy",
-        *library_versions(),
+        *(f"{title} {fact}" for title, fact in library_versions().items()),
     ]
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         parts.append(f"CUDA_VISIBLE_DEVICES={os.environ['CUDA_VISIBLE_DEVICES']!r}")
     return "; ".join(parts)
 
 
-def library_versions() -> list[str]:
-    """Return the versions of the CUDA run-time and of NVRTC, and the number of devices, if CuPy is loaded."""
-    if "cupy" not in sys.modules or len(cupy_distributions()) > 1:
-        return []
-    cuda = sys.modules["cupy"].cuda
-    return [
-        f"CUDA run-time {attempt(lambda: dotted(cuda.runtime.runtimeGetVersion()))}",
-        f"NVRTC {attempt(lambda: '.'.join(map(str, cuda.nvrtc.getVersion())))}",
-        f"devices: {attempt(cuda.runtime.getDeviceCount)}",
-    ]
+def library_versions() -> dict[str, str]:
+    """Return the versions of the CUDA run-time and of NVRTC, and the number of devices, if `trouble` has loaded CuPy."""
+    cuda = getattr(sys.modules.get("cupy"), "cuda", None)
+    if cuda is None or forked():
+        return {}
+    return {
+        "CUDA run-time": attempt(lambda: dotted(cuda.runtime.runtimeGetVersion())),
+        "NVRTC": attempt(lambda: ".".join(map(str, cuda.nvrtc.getVersion()))),
+        "CUDA devices": attempt(cuda.runtime.getDeviceCount),
+    }
 
 
-def attempt(question: Any) -> str:
-    """Return the answer as text, or "none" with the error."""
+def attempt(question: Callable[[], Any]) -> str:
+    """Return the answer as text, or "none" with the first line of the error."""
     try:
         return str(question())
     except Exception as error:
-        return f"none ({str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__})"
+        return f"none ({(str(error).strip() or type(error).__name__).splitlines()[0]})"
 
 
 # ---- what is wrong -----------------------------------------------------------------------------------------------------------
