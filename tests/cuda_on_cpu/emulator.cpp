@@ -228,8 +228,7 @@ void reset(Context& fiber, size_t number)
     // Stacks begin at different places within a page; else their ends would compete for the same lines of the cache.
     char* top = (char*)fiber.bottom + STACK - 256 * (number % 16);
     void** stack = (void**)top;
-    *--stack = nullptr;  // as if fiber_main had been called: its frame begins 8 bytes below a multiple of 16
-    *--stack = nullptr;
+    *--stack = nullptr;  // as if fiber_main had been called: 8 bytes below a multiple of 16 stands where it returns to
     *--stack = (void*)fiber_main;
     for (int i = 0; i < 6; ++i) *--stack = nullptr;
     fiber.stack_pointer = stack;
@@ -525,6 +524,8 @@ void fail(Place place, const char* format, ...)
     switch_to_host(*running->fiber);
     abort();  // nobody switches back
 }
+
+void fence() { fenced = true; }
 
 int barrier(bool predicate, Place place)
 {

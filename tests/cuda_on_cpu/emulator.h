@@ -68,7 +68,7 @@ namespace emulator {
 template <class T> struct Shared {
     uint64_t serial = 0;
     T* memory = nullptr;
-    T& of_block(PLACE)
+    __attribute__((no_sanitize_thread)) T& of_block(PLACE)  // not an access of the kernel
     {
         if (serial != block_serial) {
             memory = static_cast<T*>(static_shared(sizeof(T), place));
@@ -89,8 +89,8 @@ DEVICE int __syncthreads_and(int predicate, PLACE) { return emulator::barrier(pr
 DEVICE void __syncwarp(unsigned mask = 0xffffffffu, PLACE) { emulator::meet(emulator::Primitive::SYNC, mask, 0, 0, place); }
 
 // Since a thread runs until it waits, fences only matter to the thread sanitizer: see the atomics below.
-DEVICE void __threadfence() { emulator::fenced = true; }
-DEVICE void __threadfence_block() { emulator::fenced = true; }
+DEVICE void __threadfence() { emulator::fence(); }
+DEVICE void __threadfence_block() { emulator::fence(); }
 
 namespace emulator {
 

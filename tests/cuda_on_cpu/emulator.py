@@ -133,16 +133,19 @@ def shared_variables(dynamic: str | None, declaration: str) -> str:
     """Return the C++ for what stands between ``__shared__`` and the semicolon."""
     first, *others = split_declarators(declaration)
     match = DECLARATOR.search(first)
+    unclear = ValueError(f"cannot read the declaration of shared memory {declaration.strip()!r}")
     if match is None:
-        raise ValueError(f"cannot read the declaration of shared memory {declaration!r}")
+        raise unclear
     base = first[: match.start()].strip()
     if dynamic:
+        if others or match["dimensions"].strip() != "[]":
+            raise unclear
         return f"{base}* {match['name']} = ({base}*)emulator::dynamic_shared();"
     lines = []
     for declarator in (first[match.start() :], *others):
         match = DECLARATOR.fullmatch(declarator)
         if match is None:
-            raise ValueError(f"cannot read the declaration of shared memory {declaration!r}")
+            raise unclear
         name = match["name"]
         lines += [
             f"typedef {base} {name}_type{match['dimensions']};",

@@ -15,6 +15,7 @@ from gpuboost.backends.kernels import Argument, Kernel
 from gpuboost.errors import DeviceMemoryError
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.device_array import DeviceArray
+from tests.cuda_on_cpu.requirement import require
 
 LIMITS = Limits(n_multiprocessors=4, shared_per_block=99 * 1024, shared_per_multiprocessor=100 * 1024)
 GARBAGE = 1 << 20
@@ -22,6 +23,8 @@ GARBAGE = 1 << 20
 
 class EmulatedGpu:
     """A small device. A file of kernels is compiled when the first of them is launched.
+
+    Where kernels cannot be compiled, the test that asks for one is skipped.
 
     Parameters
     ----------
@@ -47,6 +50,7 @@ class EmulatedGpu:
         limits: Limits = LIMITS,
         source: Callable[[str], str] = kernels.source,
     ) -> None:
+        require(emulator.unavailable())
         if order not in emulator.ORDERS:
             raise ValueError(f"order must be one of {emulator.ORDERS}, got {order!r}")
         self.limits = limits

@@ -26,7 +26,10 @@ struct Place {
 // The CUDA thread that runs now. The run-time sets these whenever it changes to another one.
 extern uint3 thread_index, block_index;
 extern dim3 block_size, grid_size;
-extern bool fenced;  // it has called __threadfence
+extern bool fenced;  // it has called fence
+
+// Order what the thread does before and after, for the thread sanitizer.
+void fence();
 
 // Counts the blocks that have been started, to tell shared variables that they belong to an earlier one.
 extern uint64_t block_serial;
