@@ -6,11 +6,34 @@ import pytest
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.numpy_backend import NumpyBackend
+from tests.candidates import candidates
 from tests.problems import cpu_backend
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--device",
+        choices=["cuda"],
+        help="compare this device with the reference, in place of the CPU backend and the emulated device; "
+        "skips without a card, and fails with REQUIRE_GPU=1",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let every test that asks for a ``candidate`` meet all backends but the reference."""
+    if "candidate" in metafunc.fixturenames:
+        metafunc.parametrize("candidate", candidates(metafunc.config.getoption("--device")), indirect=True)
+
+
+@pytest.fixture
+def candidate(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """A backend that must give what the reference gives."""
+    with candidates(request.config.getoption("--device"))[request.param]() as backend:
+        yield backend
 
 
 @pytest.fixture(params=["numpy", "cpu"])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
-    """Every backend in turn."""
+    """Every backend of the host in turn."""
     with NumpyBackend() if request.param == "numpy" else cpu_backend() as opened:
         yield opened
