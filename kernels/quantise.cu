@@ -48,7 +48,7 @@ quantise(const double* __restrict__ state, const i8* __restrict__ signs, const i
         const int c = first + at.channel;
         i64 sum = 0, weight = 0;
         if (!at.idle() && c < n_classes) {
-#pragma unroll 4
+#pragma unroll 2
             for (i64 i = at.first_row(); i < n_rows; i += at.step()) {
                 const i64 cell = i * n_classes + c;
                 const i64 units = repeat[i] * __double2ll_rn(state[cell] * scale), value = units * signs[cell];
@@ -63,8 +63,8 @@ quantise(const double* __restrict__ state, const i8* __restrict__ signs, const i
                 sum += count;
             }
         }
-        add_to_channel(at, c, n_channels, sum, signed_sums);
-        add_to_channel(at, c, n_classes, weight, mass);
+        add_to_channel(at, c, sum, signed_sums);
+        add_to_channel(at, c, weight, mass);
     }
 }
 
@@ -85,6 +85,6 @@ flip(const int* __restrict__ q, const int* __restrict__ group, const i8* __restr
                 sum += value;
             }
         }
-        add_to_channel(at, c, n_channels, sum, signed_sums);
+        add_to_channel(at, c, sum, signed_sums);
     }
 }

@@ -47,7 +47,7 @@ channel_sums(const double* __restrict__ state, const int* __restrict__ repeat, c
             for (i64 i = at.first_row(); i < n_rows; i += at.step())
                 sum += repeat[i] * __double2ll_rn(state[i * n_classes + c] * scale);
         }
-        add_to_channel(at, c, n_classes, sum, sums);
+        add_to_channel(at, c, sum, sums);
     }
 }
 
@@ -102,7 +102,7 @@ errors(const double* __restrict__ scores, const int* __restrict__ labels, const 
             bool is_wrong = false;
             if (inside && k < n_classes) {
                 const double score = scores[i * n_classes + k];
-                if (labels) is_wrong = k < label ? score >= own : k > label && score > own;
+                if (labels) is_wrong = k < label ? score >= own : score > own;
                 else is_wrong = (score > 0.0) != (signs[i * n_classes + k] > 0);
             }
             n_wrong += __popc(__ballot_sync(FULL_WARP, is_wrong) & row_lanes);

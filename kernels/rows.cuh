@@ -23,13 +23,11 @@ struct Pairs {
     __device__ __forceinline__ i64 step() const { return (i64)gridDim.x * rows_at_once; }
 };
 
-// Adds up the threads of each channel, and adds that to total[channel]: one atomic a block and channel. All threads take part;
-// `channel` may lie beyond n_channels, and the values of idle threads do not count.
-__device__ __forceinline__ void
-add_to_channel(const Pairs& at, int channel, int n_channels, i64 value, i64* __restrict__ total)
+// Adds up the threads of each channel, and adds that to total[channel]: one atomic a block and channel. All threads take part; those
+// without a channel bring 0, and idle ones do not count.
+__device__ __forceinline__ void add_to_channel(const Pairs& at, int channel, i64 value, i64* __restrict__ total)
 {
     __shared__ i64 of_thread[MAX_THREADS];
-    __syncthreads();  // the last call's values have been read
     of_thread[threadIdx.x] = value;
     __syncthreads();
     for (int n = at.rows_at_once; n > 1;) {
@@ -39,7 +37,7 @@ add_to_channel(const Pairs& at, int channel, int n_channels, i64 value, i64* __r
         n = half;
     }
     const i64 sum = of_thread[threadIdx.x];
-    if (at.row == 0 && channel < n_channels && sum != 0) atomicAdd((u64*)&total[channel], (u64)sum);
+    if (at.row == 0 && sum != 0) atomicAdd((u64*)&total[channel], (u64)sum);
 }
 
 // Raises *maximum to the largest value of the block's threads. Values are not negative: their bits are in the order of the numbers.

@@ -40,9 +40,5 @@ class OnDevice:
             self.gpu.zero(array)
         return array
 
-    def _grid(self, n: int) -> int:
-        """Return the number of blocks for ``n`` rows: the kernels' loops take more rows than threads."""
-        return max(1, min(-(-n // DEFAULT_BLOCK), 8 * self.gpu.limits.n_multiprocessors))
-
     def _launch(self, name: str, grid: tuple[int, ...], *arguments: Any, block: int = DEFAULT_BLOCK, shared: int = 0) -> None:
         launch(self.gpu, name, grid, arguments, block=block, shared_bytes=shared)

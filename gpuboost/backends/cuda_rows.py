@@ -197,7 +197,8 @@ class CudaRows(OnDevice):
     def apply(self, tree: Tree, data: CudaMatrix) -> GpuArray:
         leaf = self.gpu.empty((data.n_rows,), np.int32)
         nodes = self.gpu.put(node_records(tree))
-        self._launch("apply", (self._grid(data.n_rows),), nodes, data.codes, leaf, data.n_rows, tree.first)
+        grid, block = self._pairs(data.n_rows, 1)
+        self._launch("apply", grid, nodes, data.codes, leaf, data.n_rows, tree.first, block=block)
         return leaf
 
     def predict(self, ensemble: Ensemble, data: CudaMatrix, scores: GpuArray, first: int, stop: int) -> None:
