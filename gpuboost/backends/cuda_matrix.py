@@ -79,7 +79,8 @@ class CudaMatrix:
     @cached_property
     def skipped(self) -> NDArray[np.uint8]:
         """The most frequent code of every feature, the lowest of equals, and 0 for the padding; shape (n_blocks * 16,)."""
-        return self.code_counts.argmax(axis=1).astype(np.uint8)  # the first of equals
+        skipped: NDArray[np.uint8] = self.code_counts.argmax(axis=1).astype(np.uint8)  # the first of equals
+        return skipped
 
     @cached_property
     def has_missing(self) -> NDArray[np.bool_]:
