@@ -44,6 +44,6 @@ root_totals(const int* __restrict__ q, i64* __restrict__ table, int n_rows, int 
         i64 sum = 0;
         if (c < n_channels && !at.idle())
             for (i64 i = at.first_row(); i < n_rows; i += at.step()) sum += q[i * n_channels + c];
-        add_to_channel(at, c, n_channels, sum, totals);
+        add_to_channel(at, c, sum, totals);
     }
 }

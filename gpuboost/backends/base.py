@@ -11,7 +11,7 @@ The batch axis T is the number of trees that grow side by side; boosters that gr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, SupportsFloat, TypeAlias
 
@@ -148,6 +148,9 @@ class Backend(ABC):
     device: str
     """What estimators report as ``device_``."""
 
+    reads_device_arrays: bool = False
+    """Whether `encode` takes arrays that lie on a CUDA device."""
+
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -241,6 +244,14 @@ class Backend(ABC):
 
         The arrays may be reused: a frontier is valid until the next call.
         """
+
+    def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
+        """Run ``steps``, the growth of a frontier that has just been started.
+
+        Only the statistics' numbers may tell one growth from another with the same data, sizes and ``max_leaves``. So a device
+        that need not be waited for can record the first one, and queue the same work again for the next.
+        """
+        steps()
 
     @abstractmethod
     def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:

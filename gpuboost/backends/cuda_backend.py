@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda_binning import encode
-from gpuboost.backends.cuda_growth import CudaGrowth
+from gpuboost.backends.cuda_growth import CudaGrowth, Recording
 from gpuboost.backends.cuda_matrix import CudaMatrix
 from gpuboost.backends.cuda_rows import CudaRows
 from gpuboost.backends.gpu import Gpu, GpuArray
@@ -28,12 +28,16 @@ class CudaBackend(CudaGrowth, CudaRows, Backend):
         Closed with the backend.
     """
 
+    reads_device_arrays = True
+
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self.device = gpu.label
         self.buffers: dict[str, GpuArray] = {}
+        self.recordings: dict[tuple[int, ...], Recording] = {}
 
     def close(self) -> None:
+        self.recordings.clear()
         self.buffers.clear()
         self.gpu.close()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from gpuboost.backends.base import SLOT, Frontier, Stats
 from gpuboost.backends.cuda_matrix import CudaMatrix
 from gpuboost.backends.cuda_plan import Columns, GrowthPlan, Tile, plan_growth
 from gpuboost.backends.gpu import Gpu, GpuArray
-from gpuboost.backends.kernels import DEFAULT_BLOCK, launch
+from gpuboost.backends.kernels import DEFAULT_BLOCK, Launch, prepare
 
 N_COLUMNS = SLOT + 1
 N_WARPS = DEFAULT_BLOCK // 32
@@ -43,17 +44,49 @@ class GrowthColumns:
         self.plans: dict[tuple[int, ...], GrowthPlan] = {}
 
 
+STATISTICS = object()
+"""Stands in a recording for the statistics of the day."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a growth has queued: launches, and arrays that were set to zero.
+
+    It is checked once and queued again every round, as checking takes longer than queueing. Only the statistics change.
+    """
+
+    queued: list[Launch | GpuArray]
+    owner: GrowthColumns  # kept, so that its id stays its own
+
+    @classmethod
+    def of(cls, queued: list[Launch | GpuArray], q: GpuArray, owner: GrowthColumns) -> Recording:
+        """Return the recording of what has been queued for the statistics ``q``."""
+        return cls([item.replace(q, STATISTICS) if isinstance(item, Launch) else item for item in queued], owner)
+
+    def repeat(self, gpu: Gpu, q: GpuArray) -> None:
+        """Queue all of it again for other statistics."""
+        for item in self.queued:
+            if isinstance(item, Launch):
+                item.replace(STATISTICS, q).queue(gpu)
+            else:
+                gpu.zero(item)
+
+
 class CudaGrowth:
     """The primitives that grow trees; see `gpuboost.backends.base`."""
 
     gpu: Gpu
     buffers: dict[str, GpuArray]
+    recordings: dict[tuple[int, ...], Recording]
+    queued: list[Launch | GpuArray] | None = None
+    """What has been queued since `repeat` began to record."""
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> GpuArray:
         """Return an array that is kept between rounds. Its contents are left over, or zero if it is new."""
         array = self.buffers.get(name)
         if array is None or array.shape != shape:
             self.buffers.pop(name, None)  # given back before the new one is asked for
+            self.recordings.clear()  # they are of the old one
             del array
             self.buffers[name] = array = self.gpu.empty(shape, dtype)
             self.gpu.zero(array)
@@ -64,7 +97,15 @@ class CudaGrowth:
         return max(1, min(-(-n // DEFAULT_BLOCK), 8 * self.gpu.limits.n_multiprocessors))
 
     def _launch(self, name: str, grid: tuple[int, ...], *arguments: Any, block: int = DEFAULT_BLOCK, shared: int = 0) -> None:
-        launch(self.gpu, name, grid, arguments, block=block, shared_bytes=shared)
+        launch = prepare(self.gpu, name, grid, arguments, block=block, shared_bytes=shared)
+        launch.queue(self.gpu)
+        if self.queued is not None:
+            self.queued.append(launch)
+
+    def _zero(self, array: GpuArray) -> None:
+        self.gpu.zero(array)
+        if self.queued is not None:
+            self.queued.append(array)
 
     # ---- the frontier ------------------------------------------------------------------------------------------------------
 
@@ -89,9 +130,9 @@ class CudaGrowth:
         return Frontier(data, stats, rows, table[:, :, :N_COLUMNS], totals, edges, current, work={"table": table, "plan": plan})
 
     def _columns(self, data: CudaMatrix) -> GrowthColumns:
-        if data.growth is None:
-            data.growth = GrowthColumns(self.gpu, data)
-        return data.growth
+        growth: GrowthColumns = data.growth or GrowthColumns(self.gpu, data)
+        data.growth = growth
+        return growth
 
     def _plan(self, data: CudaMatrix, n_trees: int, n_channels: int, max_leaves: int) -> GrowthPlan:
         """Return the plan for a batch; it is made once, before the first tree."""
@@ -108,6 +149,22 @@ class CudaGrowth:
         table = self.gpu.get(frontier.work["table"])
         n_channels = frontier.stats.n_channels
         return table[:, :, :N_COLUMNS], table[:, :, N_COLUMNS + n_channels :]
+
+    def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
+        stats, growth, max_leaves = frontier.stats, self._columns(frontier.data), (frontier.nodes.shape[1] + 1) // 2
+        key = (id(growth), *stats.q.shape, stats.n_classes, stats.min_count, max_leaves)
+        if key in self.recordings:
+            self.recordings[key].repeat(self.gpu, stats.q)
+            frontier.step = max_leaves - 1
+        elif max_leaves > ASK_EVERY:
+            steps()
+        else:
+            self.queued = []
+            try:
+                steps()
+                self.recordings[key] = Recording.of(self.queued, stats.q, growth)
+            finally:
+                self.queued = None
 
     # ---- a step ------------------------------------------------------------------------------------------------------------
 
@@ -127,7 +184,7 @@ class CudaGrowth:
         plan, data, (n_trees, n_rows, n_channels) = frontier.work["plan"], frontier.data, frontier.stats.q.shape
         growth, table, current = self._columns(data), frontier.work["table"], frontier.current
         histograms = self.buffers["histograms"]
-        self.gpu.zero(histograms[slot])
+        self._zero(histograms[slot])
         rows_at_most = n_rows // 2 if member == SMALLER else n_rows
         self._launch(
             "histogram",

@@ -188,7 +188,35 @@ def source(file: str) -> str:
 # ---- launching ---------------------------------------------------------------------------------------------------------------
 
 
-def launch(
+@dataclass(frozen=True)
+class Launch:
+    """A launch that has been checked, to be queued as often as wanted."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    block: int
+    arguments: tuple[Argument, ...]
+    shared_bytes: int
+
+    def queue(self, gpu: Gpu) -> None:
+        """Queue it. A grid without blocks is no work, and queues nothing."""
+        if all(self.grid):
+            gpu.launch(self.kernel, self.grid, self.block, self.arguments, self.shared_bytes)
+
+    def replace(self, old: Argument, new: Argument) -> Launch:
+        """Return the launch with ``new`` in the place of ``old``; it is not checked again."""
+        if all(argument is not old for argument in self.arguments):
+            return self
+        arguments = tuple(new if argument is old else argument for argument in self.arguments)
+        return Launch(self.kernel, self.grid, self.block, arguments, self.shared_bytes)
+
+
+def launch(gpu: Gpu, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], **how: int) -> None:
+    """Check a launch, see `prepare`, and queue it."""
+    prepare(gpu, name, grid, arguments, **how).queue(gpu)
+
+
+def prepare(
     gpu: Gpu,
     name: str,
     grid: tuple[int, ...],
@@ -196,8 +224,8 @@ def launch(
     *,
     block: int = DEFAULT_BLOCK,
     shared_bytes: int = 0,
-) -> None:
-    """Check a launch and queue it. A grid without blocks is no work, and queues nothing.
+) -> Launch:
+    """Check a launch.
 
     Parameters
     ----------
@@ -231,8 +259,7 @@ def launch(
     if shared_bytes > gpu.limits.shared_per_block:
         raise ValueError(f"{name}: {shared_bytes} bytes of shared memory, but a block has {gpu.limits.shared_per_block}")
     checked = tuple(check(name, p, a) for p, a in zip(kernel.parameters, arguments, strict=True))
-    if all(blocks):
-        gpu.launch(kernel, blocks, block, checked, shared_bytes)
+    return Launch(kernel, blocks, block, checked, shared_bytes)
 
 
 def check(name: str, parameter: Parameter, argument: Any) -> Argument:

@@ -27,11 +27,15 @@ def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int) -> F
         The grown trees; valid until the backend grows the next ones.
     """
     frontier = backend.start_growth(data, stats, max_leaf_nodes)
-    backend.expand(frontier, (0,))
-    for step in range(max_leaf_nodes - 1):
-        if not backend.select(frontier):
-            break
-        backend.partition(frontier)
-        if step < max_leaf_nodes - 2:  # the children of the last cut are never cut themselves
-            backend.expand(frontier, (2 * step + 1, 2 * step + 2))
+
+    def steps() -> None:
+        backend.expand(frontier, (0,))
+        for step in range(max_leaf_nodes - 1):
+            if not backend.select(frontier):
+                break
+            backend.partition(frontier)
+            if step < max_leaf_nodes - 2:  # the children of the last cut are never cut themselves
+                backend.expand(frontier, (2 * step + 1, 2 * step + 2))
+
+    backend.repeat(frontier, steps)
     return frontier
