@@ -1,0 +1,111 @@
+"""Imagined machines: which driver, which CuPy and which devices `gpuboost.backends.cuda_setup` finds."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import sys
+import types
+from typing import Any
+
+import pytest
+
+from gpuboost import devices
+from gpuboost.backends import cuda_setup, cupy_gpu, kernels
+from gpuboost.backends.numpy_backend import NumpyBackend
+from tests.fake_cupy import Cuda
+
+
+class CudaBackend(NumpyBackend):
+    """Stands for the backend of CUDA devices; it trains the same model, as that must."""
+
+    def __init__(self, gpu: cupy_gpu.CupyGpu) -> None:
+        super().__init__()
+        self.gpu, self.device = gpu, gpu.label
+
+
+class Machine:
+    """A machine without any trace of CUDA, and what can be put into it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.monkeypatch = monkeypatch
+        self.distributions: list[tuple[str, str]] = []
+        self.cuda: Cuda | None = None
+        self.questions = 0
+        find_spec = importlib.util.find_spec
+        for cached in (
+            cuda_setup.driver,
+            cuda_setup.cupy_distributions,
+            cuda_setup.common_trouble,
+            cuda_setup.device_trouble,
+        ):
+            cached.cache_clear()
+        monkeypatch.delitem(sys.modules, "cupy", raising=False)
+        monkeypatch.setattr(
+            importlib.util, "find_spec", lambda name, *rest: find_spec(name, *rest) if name != "cupy" else self.spec()
+        )
+        monkeypatch.setattr(importlib.metadata, "distributions", self.installed)
+        monkeypatch.setattr(
+            cuda_setup, "ctypes", types.SimpleNamespace(CDLL=self.library, c_int=ctypes.c_int, byref=lambda x: x)
+        )
+        monkeypatch.setattr(cuda_setup, "initialised_in", None)
+        monkeypatch.setattr(devices, "told", set())
+        monkeypatch.setattr(cupy_gpu, "FUNCTIONS", {})
+        monkeypatch.setitem(sys.modules, "gpuboost.backends.cuda_backend", self.backend())
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        self.driver: Any = OSError("libcuda.so.1: cannot open shared object file: No such file or directory")
+        self.files([])
+
+    def files(self, names: list[str]) -> None:
+        """Put files into /dev."""
+        self.monkeypatch.setattr(cuda_setup, "device_files", lambda: names)
+
+    def cupy(self, *distributions: str, **cuda: Any) -> Cuda:
+        """Install distributions of CuPy and the devices they see."""
+        self.distributions = [(name, "14.2.0") for name in distributions]
+        self.cuda = Cuda(**cuda)
+        self.monkeypatch.setitem(sys.modules, "cupy", self.cuda.module())
+        return self.cuda
+
+    def usable(self, n_devices: int = 1) -> Cuda:
+        """Make it a machine where CUDA works."""
+        self.driver = 13000
+        self.files([f"/dev/nvidia{i}" for i in range(n_devices)])
+        cuda = self.cupy("cupy-cuda13x", n_devices=n_devices)
+        cuda.kernels["plant"] = number_rows
+        return cuda
+
+    def spec(self) -> object | None:
+        return object() if self.distributions else None
+
+    def installed(self) -> list[Any]:
+        self.questions += 1
+        others = [("numpy", "2.0"), (None, "0"), ("cupy-xarray", "0.1"), ("Cupyx_other", "1")]
+        return [types.SimpleNamespace(metadata={"Name": name}, version=v) for name, v in others + self.distributions]
+
+    def library(self, name: str) -> Any:
+        assert name in ("libcuda.so.1", "nvcuda.dll")
+        if isinstance(self.driver, Exception):
+            raise self.driver
+
+        def version(out: Any) -> int:
+            if self.driver < 0:
+                return int(-self.driver)
+            out.value = self.driver
+            return 0
+
+        return types.SimpleNamespace() if self.driver == 0 else types.SimpleNamespace(cuDriverGetVersion=version)
+
+    @staticmethod
+    def backend() -> types.ModuleType:
+        module: Any = types.ModuleType("gpuboost.backends.cuda_backend")
+        module.CudaBackend = CudaBackend
+        return module
+
+
+def number_rows(rows: Any, *rest: Any) -> None:
+    """What the first output of the kernel ``plant`` is, without its table."""
+    assert kernels.KERNELS["plant"].parameters[0].name == "rows"
+    n = rows.size
+    rows.data.bytes(rows.nbytes).view("i4")[:] = range(n)
