@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.backends.base import Counts, Stats
-from gpuboost.backends.cuda_device import OnDevice, best_block
 from gpuboost.backends.cuda_matrix import CudaMatrix
 from gpuboost.backends.gpu import Gpu, GpuArray
+from gpuboost.backends.kernels import DEFAULT_BLOCK, launch
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
 
@@ -46,8 +46,11 @@ class Pending:
         return self.value
 
 
-class CudaRows(OnDevice):
+class CudaRows:
     """The primitives over rows; see `gpuboost.backends.base`."""
+
+    gpu: Gpu
+    buffers: dict[str, GpuArray]
 
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
@@ -63,8 +66,9 @@ class CudaRows(OnDevice):
 
     def _zeros(self, n: int) -> GpuArray:
         """Return ``n`` int64 for sums, which start at zero. All calls share their memory: get them before the next call."""
-        room = self.buffers["sums"].shape[0] if "sums" in self.buffers else 0
-        sums = self._buffer("sums", (max(n, room),), np.int64)[:n]
+        if "sums" not in self.buffers or self.buffers["sums"].shape[0] < n:
+            self.buffers["sums"] = self.gpu.empty((n,), np.int64)
+        sums = self.buffers["sums"][:n]
         self.gpu.zero(sums)
         return sums
 
@@ -89,7 +93,8 @@ class CudaRows(OnDevice):
     def maximum(self, state: GpuArray) -> float:
         largest = Pending(self.gpu)
         n = state.shape[0] * state.shape[1]
-        self._launch("maximum", (min(-(-n // 1024), 4 * self.gpu.limits.n_multiprocessors),), state, largest.bits, n)
+        grid = (min(-(-n // 1024), 4 * self.gpu.limits.n_multiprocessors),)
+        launch(self.gpu, "maximum", grid, (state, largest.bits, n))
         return float(largest)
 
     def channel_sums(self, state: GpuArray, repeat: GpuArray, shift: int) -> IntArray:
@@ -102,7 +107,7 @@ class CudaRows(OnDevice):
     ) -> None:
         """Sum with the first shift of ``maximum``, or with ``shift`` if that is None."""
         grid, block = self._sums(*state.shape)
-        self._launch("channel_sums", grid, state, repeat, maximum, sums, *state.shape, shift, block=block)
+        launch(self.gpu, "channel_sums", grid, (state, repeat, maximum, sums, *state.shape, shift), block=block)
 
     def quantise(self, state: GpuArray, signs: GpuArray, repeat: GpuArray, shift: int, counts: Counts | None = None) -> Stats:
         n_classes, n_channels = state.shape[1], state.shape[1] + (counts is not None)
@@ -131,7 +136,7 @@ class CudaRows(OnDevice):
         grid, block = self._sums(n_rows, n_channels)
         results = (q, sums[:n_channels], sums[n_channels:])
         sizes = (n_rows, n_classes, n_channels)
-        self._launch("quantise", grid, state, signs, repeat, of_row, chosen, *results, *sizes, shift, block=block)
+        launch(self.gpu, "quantise", grid, (state, signs, repeat, of_row, chosen, *results, *sizes, shift), block=block)
         return q
 
     def statistics(
@@ -150,7 +155,7 @@ class CudaRows(OnDevice):
         results = self._zeros(2 + n_classes + n_channels + n_classes)
         chosen, first_sums, sums = results[:2], results[2 : 2 + n_classes], results[2 + n_classes :]
         self._channel_sums(state, repeat, bits, first_sums)
-        self._launch("choose_shift", (1,), bits, first_sums, chosen, n_classes, n_rows, block=32)
+        launch(self.gpu, "choose_shift", (1,), (bits, first_sums, chosen, n_classes, n_rows), block=32)
         q = self._quantise(state, signs, repeat, counts, chosen, sums)
 
         host = self.gpu.get(results)
@@ -168,7 +173,7 @@ class CudaRows(OnDevice):
         flipped, sums = self.gpu.empty(stats.q.shape, np.int32), self._zeros(n_channels)
         grid, block = self._sums(n_rows, n_channels)
         own = (stats.q, self._int32(group), self.put(signs), flipped, sums)
-        self._launch("flip", grid, *own, n_rows, stats.n_classes, n_channels, block=block)
+        launch(self.gpu, "flip", grid, (*own, n_rows, stats.n_classes, n_channels), block=block)
         return Stats(flipped, stats.shift, self.gpu.get(sums), stats.mass, stats.min_count)
 
     def group_sums(self, stats: Stats, group: GpuArray, n_groups: int) -> tuple[IntArray, IntArray]:
@@ -181,7 +186,7 @@ class CudaRows(OnDevice):
         grid = (n_blocks, -(-n_classes // classes), -(-n_groups // groups))
         sizes = (n_rows, n_groups, n_classes, n_channels, groups, classes)
         own = (stats.q, self._int32(group), sums[0], sums[1])
-        self._launch("group_sums", grid, *own, *sizes, block=block, shared=8 * groups * classes)
+        launch(self.gpu, "group_sums", grid, (*own, *sizes), block=block, shared_bytes=8 * groups * classes)
         signed, mass = self.gpu.get(sums)
         return signed, mass
 
@@ -189,7 +194,7 @@ class CudaRows(OnDevice):
         maximum = Pending(self.gpu)
         grid, block = self._pairs(*state.shape)
         own = (state, signs, self._int32(group), self.put(table), maximum.bits)
-        self._launch("reweight", grid, *own, *state.shape, fixedpoint.STATE_FLOOR, block=block)
+        launch(self.gpu, "reweight", grid, (*own, *state.shape, fixedpoint.STATE_FLOOR), block=block)
         return maximum
 
     # ---- using trees -------------------------------------------------------------------------------------------------------
@@ -198,7 +203,7 @@ class CudaRows(OnDevice):
         leaf = self.gpu.empty((data.n_rows,), np.int32)
         nodes = self.gpu.put(node_records(tree))
         grid, block = self._pairs(data.n_rows, 1)
-        self._launch("apply", grid, nodes, data.codes, leaf, data.n_rows, tree.first, block=block)
+        launch(self.gpu, "apply", grid, (nodes, data.codes, leaf, data.n_rows, tree.first), block=block)
         return leaf
 
     def predict(self, ensemble: Ensemble, data: CudaMatrix, scores: GpuArray, first: int, stop: int) -> None:
@@ -210,12 +215,12 @@ class CudaRows(OnDevice):
         for start, end in slabs(ensemble, first, stop):
             nodes, roots = (self.gpu.put(array) for array in flat_trees(ensemble, start, end))
             values = self.put(ensemble.values[ensemble.leaf_offset[start] : ensemble.leaf_offset[end]])
-            sizes = (n_rows, end - start, n_classes, rows, PAIRS // rows)
-            self._launch("predict", (-(-n_rows // rows),), nodes, roots, values, data.codes, scores, *sizes, block=block)
+            arguments = (nodes, roots, values, data.codes, scores, n_rows, end - start, n_classes, rows, PAIRS // rows)
+            launch(self.gpu, "predict", (-(-n_rows // rows),), arguments, block=block)
 
     def add_scores(self, scores: GpuArray, group: GpuArray, values: NDArray[np.float64]) -> None:
         grid, block = self._pairs(*scores.shape)
-        self._launch("add_scores", grid, scores, self._int32(group), self.put(values), *scores.shape, block=block)
+        launch(self.gpu, "add_scores", grid, (scores, self._int32(group), self.put(values), *scores.shape), block=block)
 
     def error(self, scores: GpuArray, target: GpuArray, units: GpuArray) -> int:
         n_rows, n_classes = scores.shape
@@ -223,8 +228,20 @@ class CudaRows(OnDevice):
         lanes = min(32, 1 << (n_classes - 1).bit_length())
         wrong = self._zeros(1)
         grid = (min(-(-n_rows * lanes // 1024), 8 * self.gpu.limits.n_multiprocessors),)
-        self._launch("errors", grid, scores, labels, signs, units, wrong, n_rows, n_classes, lanes)
+        launch(self.gpu, "errors", grid, (scores, labels, signs, units, wrong, n_rows, n_classes, lanes))
         return int(self.gpu.get(wrong)[0])
+
+
+# ---- the shape of launches ---------------------------------------------------------------------------------------------------
+
+
+def best_block(n: int) -> int:
+    """Return how many threads a block needs to be busy with things that come ``n`` at a time: 128 .. 256, whole warps."""
+
+    def busy(block: int) -> float:
+        return block // n * n / block if n <= block else n / (-(-n // block) * block)
+
+    return max(range(128, DEFAULT_BLOCK + 1, 32), key=lambda block: (busy(block), block))
 
 
 # ---- trees for the device ----------------------------------------------------------------------------------------------------

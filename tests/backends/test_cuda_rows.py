@@ -16,9 +16,8 @@ from gpuboost import fixedpoint
 from gpuboost.backends import cuda_matrix, cuda_rows
 from gpuboost.backends.base import Counts, Stats
 from gpuboost.backends.cuda_backend import CudaBackend
-from gpuboost.backends.cuda_device import best_block
 from gpuboost.backends.cuda_matrix import CudaMatrix
-from gpuboost.backends.cuda_rows import PAIRS, Pending, flat_trees, node_records, slabs
+from gpuboost.backends.cuda_rows import PAIRS, Pending, best_block, flat_trees, node_records, slabs
 from gpuboost.backends.kernels import launch
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.binning import BinnedMatrix
