@@ -8,6 +8,7 @@
 // are watched. It tells the sanitizers of the fibers. To the thread sanitizer every CUDA thread is a thread, and only barriers,
 // __syncwarp and atomics after a fence order the accesses of two of them: the order in which they happen to run here does not.
 
+#include "fibers.h"
 #include "runtime.h"
 
 #include <algorithm>
@@ -19,27 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include <sys/mman.h>
-
-#ifdef EMULATOR_ASAN
-extern "C" {
-void __sanitizer_start_switch_fiber(void** fake_stack_save, const void* bottom, size_t size);
-void __sanitizer_finish_switch_fiber(void* fake_stack, const void** bottom, size_t* size);
-void __asan_unpoison_memory_region(const volatile void* start, size_t size);
-}
-#endif
-
-#ifdef EMULATOR_TSAN
-extern "C" {
-void* __tsan_get_current_fiber();
-void* __tsan_create_fiber(unsigned flags);
-void __tsan_destroy_fiber(void* fiber);
-void __tsan_switch_to_fiber(void* fiber, unsigned flags);
-void __tsan_acquire(void* address);
-void __tsan_release(void* address);
-}
-#endif
-
 namespace emulator {
 
 uint3 thread_index, block_index;
@@ -50,22 +30,8 @@ uint64_t block_serial;
 namespace {
 
 constexpr unsigned WARP = 32;
-constexpr size_t PAGE = 4096;
-#ifdef EMULATOR_ASAN
-constexpr size_t STACK = 64 * PAGE;  // red zones need room
-#else
-constexpr size_t STACK = 16 * PAGE;
-#endif
 
 // ---- state ------------------------------------------------------------------------------------------------------------------
-
-struct Context {  // what the processor can run: a fiber, or the host's thread
-    void* stack_pointer = nullptr;
-    const void* bottom = nullptr;
-    size_t size = 0;
-    void* fake_stack = nullptr;  // address sanitizer's
-    void* tsan = nullptr;        // thread sanitizer's
-};
 
 enum class State { READY, AT_BARRIER, IN_WARP, RETURNED };
 
@@ -135,79 +101,28 @@ uint64_t random_below(uint64_t n) { return (uint64_t)((unsigned __int128)random_
 
 // ---- what happens before what, for the thread sanitizer ---------------------------------------------------------------------
 
+// Their addresses stand for events.
+uint64_t launch_begins, launch_ends;
+
 #ifdef EMULATOR_TSAN
 
-// Addresses that stand for events. Each block has its own, so that nothing orders two blocks.
+// Each block has events of its own, so that nothing orders two blocks.
 std::vector<uint64_t> events;
 size_t first_event;
-uint64_t launch_begins, launch_ends;
 
 void set_up_events(uint64_t n_blocks) { events.resize(n_blocks * (2 + 2 * warps.size())); }
 void* barrier_event(unsigned parity) { return &events[first_event + parity]; }
 void* warp_event(size_t warp, unsigned parity) { return &events[first_event + 2 + 2 * warp + parity]; }
-void release(void* event) { __tsan_release(event); }
-void acquire(void* event) { __tsan_acquire(event); }
 
 #else
 
-uint64_t launch_begins, launch_ends;
 void set_up_events(uint64_t) {}
 void* barrier_event(unsigned) { return nullptr; }
 void* warp_event(size_t, unsigned) { return nullptr; }
-void release(void*) {}
-void acquire(void*) {}
 
 #endif
 
 // ---- fibers -----------------------------------------------------------------------------------------------------------------
-
-extern "C" void emulator_switch(void** save_stack_pointer, void* load_stack_pointer);
-
-// Push what a function must preserve, change stacks, pop it again.
-asm(R"(
-.text
-.p2align 4
-.type emulator_switch, @function
-emulator_switch:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    ret
-.size emulator_switch, .-emulator_switch
-)");
-
-Context* left;  // the context that ran before
-
-void arrived([[maybe_unused]] Context& here)
-{
-#ifdef EMULATOR_ASAN
-    __sanitizer_finish_switch_fiber(here.fake_stack, &left->bottom, &left->size);
-#endif
-}
-
-void switch_from(Context& from, Context& to)
-{
-    left = &from;
-#ifdef EMULATOR_ASAN
-    __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.size);
-#endif
-#ifdef EMULATOR_TSAN
-    __tsan_switch_to_fiber(to.tsan, 1);  // 1: this orders nothing
-#endif
-    emulator_switch(&from.stack_pointer, to.stack_pointer);
-    arrived(from);
-}
 
 void finish_thread();
 
@@ -222,34 +137,9 @@ void finish_thread();
     }
 }
 
-// Let the fiber start anew when it is next switched to.
-void reset(Context& fiber, size_t number)
-{
-    // Stacks begin at different places within a page; else their ends would compete for the same lines of the cache.
-    char* top = (char*)fiber.bottom + STACK - 256 * (number % 16);
-    void** stack = (void**)top;
-    *--stack = nullptr;  // as if fiber_main had been called: 8 bytes below a multiple of 16 stands where it returns to
-    *--stack = (void*)fiber_main;
-    for (int i = 0; i < 6; ++i) *--stack = nullptr;
-    fiber.stack_pointer = stack;
-    fiber.fake_stack = nullptr;
-#ifdef EMULATOR_ASAN
-    __asan_unpoison_memory_region(fiber.bottom, STACK);
-#endif
-#ifdef EMULATOR_TSAN
-    if (fiber.tsan) __tsan_destroy_fiber(fiber.tsan);
-    fiber.tsan = __tsan_create_fiber(0);
-#endif
-}
-
 Context* new_fiber()
 {
-    char* guard = (char*)mmap(nullptr, PAGE + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (guard == MAP_FAILED || mprotect(guard, PAGE, PROT_NONE) != 0) abort();
-    fibers.emplace_back();
-    fibers.back().bottom = guard + PAGE;
-    fibers.back().size = STACK;
-    reset(fibers.back(), fibers.size() - 1);
+    fibers.push_back(new_context(fibers.size(), fiber_main));
     return &fibers.back();
 }
 
@@ -448,20 +338,17 @@ std::string deadlock()
 }
 
 // Threads that were stopped half-way still happen before the end of the launch. Their fibers start anew.
-void abandon_fibers()
+void abandon_threads()
 {
-    free_fibers.clear();
+    for (Thread& thread : threads) {
+        if (!thread.fiber || thread.state == State::RETURNED) continue;
 #ifdef EMULATOR_TSAN
-    for (Context& fiber : fibers) {
-        __tsan_switch_to_fiber(fiber.tsan, 1);
+        __tsan_switch_to_fiber(thread.fiber->tsan, 1);
         __tsan_release(&launch_ends);
-    }
-    __tsan_switch_to_fiber(host.tsan, 1);
+        __tsan_switch_to_fiber(host.tsan, 1);
 #endif
-    size_t number = 0;
-    for (Context& fiber : fibers) {
-        reset(fiber, number++);
-        give_back(&fiber);
+        reset(*thread.fiber, fiber_main);
+        give_back(thread.fiber);
     }
 }
 
@@ -655,7 +542,7 @@ extern "C" const char* emulator_launch(void (*kernel)(const void*), const void* 
         run_block(shared_bytes);
         if (failed()) break;
     }
-    if (failed()) abandon_fibers();
+    if (failed()) abandon_threads();
     acquire(&launch_ends);
     return failed() ? error.c_str() : nullptr;
 }

@@ -84,6 +84,10 @@ class KernelError(RuntimeError):
     """A kernel stopped: a deadlock, divergence, a shuffle from a lane that takes no part, or a failed assertion."""
 
 
+class CompileError(RuntimeError):
+    """The compiler did not accept a kernel."""
+
+
 @cache
 def unavailable() -> str | None:
     """Return why kernels cannot be run here, or None."""
@@ -179,7 +183,7 @@ def cache_folder() -> Path:
 def compiler(*arguments: str | Path, text: str | None = None) -> str:
     done = subprocess.run([CXX, *map(str, arguments)], input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{CXX} failed:\n{done.stderr}")
+        raise CompileError(f"{CXX} failed:\n{done.stderr}")
     return done.stdout
 
 
@@ -209,7 +213,7 @@ def runtime() -> ctypes.CDLL:
     mode = sanitizer()
     # Not compiled with the sanitizer: only what kernels do is watched.
     flags = (*FLAGS, "-O2", "-Wall", "-Wextra", *(flag for flag in SANITIZERS[mode] if flag.startswith("-D")))
-    key = (own_source("runtime.h"), own_source("emulator.cpp"), *flags)
+    key = (*map(own_source, ("runtime.h", "fibers.h", "emulator.cpp")), *flags)
     path = cached(f"runtime-{mode or 'plain'}", key, lambda path: compiler(*flags, HERE / "emulator.cpp", "-o", path))
     library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     u, size = ctypes.c_uint, ctypes.c_size_t
@@ -225,8 +229,10 @@ def build(text: str, file: str) -> Path:
 
     Raises
     ------
-    RuntimeError
+    CompileError
         If the compiler does not accept it.
+    ValueError
+        If it has no kernel, or a declaration of shared memory that cannot be read.
     """
     mode = sanitizer()
     flags = (*FLAGS, *KERNEL_FLAGS, *SANITIZERS[mode])
@@ -236,7 +242,7 @@ def build(text: str, file: str) -> Path:
         preprocessed = compiler("-std=c++17", "-w", "-E", "-x", "c++", "-", text=named)
         compiler(*flags, f"-I{HERE}", "-x", "c++", "-", "-o", path, text=translate(preprocessed, file))
 
-    key = (own_source("runtime.h"), own_source("emulator.h"), own_source("emulator.py"), file, text, *flags)
+    key = (*map(own_source, ("runtime.h", "emulator.h", "emulator.py")), file, text, *flags)
     return cached(f"{Path(file).stem}-{mode or 'plain'}", key, compile_to)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpuboost.backends import kernels
-from gpuboost.backends.gpu import Limits
+from gpuboost.backends.gpu import DeviceMatrix, Limits
 from gpuboost.backends.kernels import Argument, Kernel
 from gpuboost.errors import DeviceMemoryError
 from tests.cuda_on_cpu import emulator
@@ -86,11 +86,8 @@ class EmulatedGpu:
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
     ) -> None:
-        compiled = self._compiled.get(kernel.name)
-        if compiled is None or compiled.kernel is not kernel:
-            compiled = self._compiled[kernel.name] = self._compile(kernel)
         self._n_launches += 1
-        compiled.launch(
+        self.compiled(kernel).launch(
             grid,
             block,
             arguments,
@@ -100,17 +97,24 @@ class EmulatedGpu:
             seed=(self._seed << 32) + self._n_launches,
         )
 
+    def adopt(self, matrix: Any) -> DeviceMatrix | None:
+        return None
+
     def free_bytes(self) -> int:
         return self._memory - self._used
 
     def close(self) -> None:
         """Nothing is held back: memory is free as soon as nobody refers to it."""
 
-    def _compile(self, kernel: Kernel) -> emulator.CompiledKernel:
-        rows = emulator.load(self._source(kernel.file), f"{kernel.file}.cu")
-        if kernel.name not in rows:
-            raise ValueError(f"{kernel.file}.cu has no kernel {kernel.name!r}, only {sorted(rows)}")
-        return emulator.CompiledKernel(kernel, rows[kernel.name])
+    def compiled(self, kernel: Kernel) -> emulator.CompiledKernel:
+        """Compile a kernel, unless that is done."""
+        compiled = self._compiled.get(kernel.name)
+        if compiled is None or compiled.kernel is not kernel:
+            rows = emulator.load(self._source(kernel.file), f"{kernel.file}.cu")
+            if kernel.name not in rows:
+                raise ValueError(f"{kernel.file}.cu has no kernel {kernel.name!r}, only {sorted(rows)}")
+            compiled = self._compiled[kernel.name] = emulator.CompiledKernel(kernel, rows[kernel.name])
+        return compiled
 
     def _allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         n_bytes = int(np.prod(shape, dtype=object)) * dtype.itemsize

@@ -12,7 +12,7 @@ import pytest
 from gpuboost.backends.kernels import Kernel, signature
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.device_array import DeviceArray
-from tests.cuda_on_cpu.emulator import KernelError
+from tests.cuda_on_cpu.emulator import CompileError, KernelError
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.cuda_on_cpu.requirement import require
 
@@ -352,7 +352,7 @@ def test_what_cuda_rejects_does_not_compile(line: str) -> None:
     require(emulator.unavailable())
     text = 'extern "C" __global__ void f(int* p)\n{\n    LINE\n}\n'
     emulator.load(text.replace("LINE", "p[0] = 1;"), "good.cu")
-    with pytest.raises((RuntimeError, ValueError), match=r"bad.cu:3:|shared memory"):
+    with pytest.raises((CompileError, ValueError), match=r"bad.cu:3:|shared memory"):
         emulator.load(text.replace("LINE", line), "bad.cu")
 
 

@@ -1,0 +1,78 @@
+"""Plant errors in kernels, and see which mode of the emulator catches them.
+
+A mutant is the text of a file of kernels with a small change. It is caught if its case, a few launches whose results are known,
+fails in any of the three orders: without a sanitizer, with the one for addresses, or with the one for races.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpuboost.backends import kernels
+from tests.cuda_on_cpu import emulator, forked, sanitized
+from tests.cuda_on_cpu.gpu import EmulatedGpu
+
+MODES = ("", *sanitized.SANITIZERS)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A planted error.
+
+    Attributes
+    ----------
+    file : str
+        Of kernels; with the headers that it includes.
+    original : str
+        Stands in it once.
+    replacement : str
+    case : callable
+        Launches kernels of a device, and raises if their results are wrong.
+    source : callable
+        From the name of a file to its text.
+    """
+
+    file: str
+    original: str
+    replacement: str
+    case: Callable[[EmulatedGpu], None]
+    source: Callable[[str], str] = kernels.source
+
+    def text(self) -> str:
+        """Return the file with the error."""
+        text = self.source(self.file)
+        if text.count(self.original) != 1:
+            raise ValueError(f"{self.original!r} stands {text.count(self.original)} times in {self.file}.cu")
+        return text.replace(self.original, self.replacement)
+
+    def run(self, *, planted: bool = True) -> None:
+        """Run the case in every order, with or without the error."""
+        text = self.text()
+        for order in emulator.ORDERS:
+            self.case(
+                EmulatedGpu(order, seed=1, source=lambda file: text if planted and file == self.file else self.source(file))
+            )
+
+
+def failures(function: str, names: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """Run mutants in one mode after another, as long as they are not caught.
+
+    Parameters
+    ----------
+    function : str
+        What runs the mutant of a name, as "module:function".
+    names : sequence of str
+
+    Returns
+    -------
+    dict of str to dict
+        For each mutant why it failed, or None, by mode. Modes that cannot be used here are missing.
+    """
+    found: dict[str, dict[str, str | None]] = {name: {} for name in names}
+    for mode in MODES:
+        left = [name for name in names if not any(found[name].values())]
+        if left and sanitized.unavailable(mode) is None:
+            for name, failure in forked.outcomes(mode, function, left).items():
+                found[name][mode] = failure
+    return found
