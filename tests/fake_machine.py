@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
-import importlib.util
 import sys
 import types
 from typing import Any
@@ -33,19 +31,17 @@ class Machine:
         self.distributions: list[tuple[str, str]] = []
         self.cuda: Cuda | None = None
         self.questions = 0
-        find_spec = importlib.util.find_spec
         for cached in (
             cuda_setup.driver,
+            cuda_setup.import_cupy,
             cuda_setup.cupy_distributions,
             cuda_setup.common_trouble,
             cuda_setup.device_trouble,
         ):
             cached.cache_clear()
         monkeypatch.delitem(sys.modules, "cupy", raising=False)
-        monkeypatch.setattr(
-            importlib.util, "find_spec", lambda name, *rest: find_spec(name, *rest) if name != "cupy" else self.spec()
-        )
-        monkeypatch.setattr(importlib.metadata, "distributions", self.installed)
+        metadata, util = types.SimpleNamespace(distributions=self.installed), types.SimpleNamespace(find_spec=self.spec)
+        monkeypatch.setattr(cuda_setup, "importlib", types.SimpleNamespace(metadata=metadata, util=util))
         monkeypatch.setattr(
             cuda_setup, "ctypes", types.SimpleNamespace(CDLL=self.library, c_int=ctypes.c_int, byref=lambda x: x)
         )
@@ -76,7 +72,8 @@ class Machine:
         cuda.kernels["plant"] = number_rows
         return cuda
 
-    def spec(self) -> object | None:
+    def spec(self, name: str) -> object | None:
+        assert name == "cupy"
         return object() if self.distributions else None
 
     def installed(self) -> list[Any]:

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import gpuboost
+from gpuboost.backends import kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -28,10 +29,32 @@ def test_extras() -> None:
     extras = {
         extra: {distribution(line) for line in lines} for extra, lines in PYPROJECT["project"]["optional-dependencies"].items()
     }
-    assert extras["cuda12"] == {"cupy-cuda12x"}
-    assert extras["cuda13"] == {"cupy-cuda13x"}
+    assert extras["cuda12"] == {"cupy-cuda12x", "cuda-toolkit"}
+    assert extras["cuda13"] == {"cupy-cuda13x", "cuda-toolkit"}
     assert extras["plot"] == {"matplotlib"}
     assert extras["dev"] >= {"gpuboost-ml", "ruff", "mypy"}
+
+
+def test_no_other_extra_brings_cupy() -> None:
+    """Two CuPy wheels overwrite each other's files, so nobody may get one without asking for it."""
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    assert [extra for extra, lines in extras.items() if any("cupy" in line or "cuda" in line for line in lines)] == [
+        "cuda12",
+        "cuda13",
+    ]
+
+
+def test_the_toolkit_is_of_the_wheels_cuda() -> None:
+    for major in ("12", "13"):
+        lines = PYPROJECT["project"]["optional-dependencies"][f"cuda{major}"]
+        assert f"cuda-toolkit[nvrtc,cudart]=={major}.*" in lines
+
+
+def test_the_wheel_has_the_kernels_where_they_are_looked_for() -> None:
+    included = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included == {"kernels": "gpuboost/kernels"}
+    package = Path(gpuboost.__file__).resolve().parent
+    assert kernels.source_folder() in (ROOT / "kernels", package / "kernels")
 
 
 def test_version_stands_in_one_place() -> None:

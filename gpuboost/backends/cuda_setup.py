@@ -108,6 +108,7 @@ def install() -> str:
     return f"pip install 'gpuboost-ml[{extra()}]'"
 
 
+@functools.cache
 def import_cupy() -> Any:
     """Return the module ``cupy``. It may warn of what it does not find, which is ours to report."""
     with warnings.catch_warnings():

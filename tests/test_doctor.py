@@ -1,0 +1,205 @@
+"""``python -m gpuboost doctor``: facts, verdicts and exit status, on imagined machines and on this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpuboost import __version__, doctor
+from gpuboost.backends import cuda_setup, fatbin, kernels
+from gpuboost.cli import main
+from tests import fake_cupy
+from tests.fake_machine import Machine
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "new" / "cache"))
+    monkeypatch.delenv(fatbin.VARIABLE, raising=False)
+    machine = Machine(monkeypatch)
+    yield machine
+    monkeypatch.undo()
+    Machine(monkeypatch)  # forgets what was found
+    monkeypatch.undo()
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(main, ["doctor", *arguments])
+    assert "Traceback" not in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+def report() -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(run("--json").stdout)
+    return facts
+
+
+def test_where_cuda_works(machine: Machine, tmp_path: Path) -> None:
+    machine.usable(2)
+    facts = report()
+    assert facts["CPU"] == {"usable": True, "digest": doctor.digest("numpy")}
+    assert facts["CUDA"] == facts["CPU"]
+    assert facts["gpuboost"] == __version__
+    assert facts["NVIDIA driver"] == "supports CUDA 13.0"
+    assert facts["CuPy"] == "cupy-cuda13x 14.2.0"
+    assert (facts["CUDA run-time"], facts["NVRTC"], facts["CUDA devices"]) == ("13.0", "13.0", "2")
+    assert facts["device files"] == "/dev/nvidia0, /dev/nvidia1"
+    assert facts["kernel cache"] == f"{tmp_path / 'new' / 'cache'}, writable"
+    assert [device["name"] for device in facts["devices"]] == ["cuda:0", "cuda:1"]
+    assert facts["devices"][1] == {
+        "name": "cuda:1",
+        "model": "Imagined 1",
+        "compute capability": "9.0",
+        "free bytes": 1 << 24,
+        "total bytes": 1 << 24,
+        "multiprocessors": 132,
+        "shared bytes per block": 227 << 10,
+        "shared bytes per multiprocessor": 228 << 10,
+    }
+    result = run()
+    assert result.exit_code == 0
+    assert result.output.splitlines()[-1].startswith("CUDA: usable")
+    line = "Imagined 0, compute capability 9.0, 0.0 of 0.0 GiB free, 132 multiprocessors with 228 KiB of shared memory, "
+    assert line + "of which a block can have 227" in result.output
+
+
+def test_where_there_is_nothing(machine: Machine) -> None:
+    result = run()
+    assert result.exit_code == 1
+    cpu, cuda, advice = result.output.splitlines()[-3:]
+    assert cpu.startswith("CPU: usable")
+    assert cuda.startswith("CUDA: not usable: no NVIDIA driver was found")
+    assert "pip install 'gpuboost-ml[cuda13]'" in advice
+    assert "CuPy                  none" in result.output
+    facts = report()
+    assert facts["devices"] == []
+    assert "NVRTC" not in facts
+
+
+def test_two_wheels_of_cupy(machine: Machine) -> None:
+    machine.usable()
+    machine.cupy("cupy-cuda12x", "cupy-cuda13x")
+    result = run()
+    assert result.exit_code == 1
+    assert "cupy-cuda12x 14.2.0, cupy-cuda13x 14.2.0" in result.output
+    assert "To do: Remove them all and install one: pip uninstall -y cupy-cuda12x cupy-cuda13x" in result.output
+
+
+def test_no_driver_but_cupy(machine: Machine) -> None:
+    machine.cupy("cupy-cuda13x").query = fake_cupy.CUDARuntimeError(35, "cudaErrorInsufficientDriver")
+    facts = report()
+    assert (facts["NVRTC"], facts["CUDA devices"]) == ("13.0", "none (cudaErrorInsufficientDriver)")
+    assert facts["CUDA"]["problem"].startswith("no NVIDIA driver was found")
+
+
+def test_cupy_that_cannot_be_imported(machine: Machine) -> None:
+    machine.usable()
+    machine.monkeypatch.setitem(sys.modules, "cupy", None)
+    facts = report()
+    assert "NVRTC" not in facts
+    assert facts["CUDA"]["problem"].startswith("CuPy cannot be imported")
+
+
+def test_another_model_on_cuda(machine: Machine) -> None:
+    machine.usable()
+    right = doctor.digest
+    machine.monkeypatch.setattr(doctor, "digest", lambda device: right(device)[::-1] if device == "cuda" else right(device))
+    result = run()
+    assert result.exit_code == 1
+    assert "CUDA trains another model" in result.output
+
+
+def test_a_kernel_with_a_wrong_result(machine: Machine) -> None:
+    machine.usable().kernels["plant"] = lambda rows, *rest: rows.data.bytes(rows.nbytes).fill(0)
+    assert "wrong result" in report()["CUDA"]["problem"]
+
+
+def test_a_kernel_that_fails(machine: Machine) -> None:
+    def fail(*arguments: Any) -> None:
+        raise fake_cupy.CUDARuntimeError(700, "cudaErrorIllegalAddress: an illegal memory access was encountered")
+
+    machine.usable().kernels["plant"] = fail
+    facts = report()
+    assert "cudaErrorIllegalAddress" in facts["CUDA"]["problem"]
+    assert facts["CPU"]["usable"]
+
+
+def test_a_device_without_memory(machine: Machine) -> None:
+    machine.usable().memory = 100
+    facts = report()
+    assert facts["CUDA"]["problem"].startswith("cuda:0 has no room")
+    assert facts["CUDA"]["advice"] == ""
+
+
+def test_a_second_device_out_of_order(machine: Machine) -> None:
+    def properties(index: int) -> dict[str, bytes]:
+        if index:
+            raise fake_cupy.CUDARuntimeError(46, "cudaErrorDevicesUnavailable")
+        return {"name": b"good"}
+
+    machine.usable(2)
+    machine.monkeypatch.setattr(sys.modules["cupy"].cuda.runtime, "getDeviceProperties", properties)
+    result = run()
+    assert result.exit_code == 0
+    assert "cannot be asked: cudaErrorDevicesUnavailable" in result.output
+
+
+def test_a_cpu_out_of_order(machine: Machine) -> None:
+    def digest(device: str) -> str:
+        raise RuntimeError("no LLVM")
+
+    machine.monkeypatch.setattr(doctor, "digest", digest)
+    result = run()
+    assert result.exit_code == 1
+    assert "CPU: not usable: RuntimeError: no LLVM" in result.output
+
+
+def test_a_check_that_fails_itself(machine: Machine) -> None:
+    def trouble(index: int | None) -> None:
+        raise KeyError("surprise")
+
+    machine.monkeypatch.setattr(cuda_setup, "trouble", trouble)
+    assert "the check failed (KeyError: 'surprise')" in run().output
+
+
+def test_a_kernel_cache_that_cannot_be_written(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    machine.monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert "not writable" in report()["kernel cache"]
+    assert "set CUPY_CACHE_DIR" in report()["kernel cache"]
+
+
+def test_kernels_compiled_ahead(machine: Machine, tmp_path: Path) -> None:
+    n_files = len({kernel.file for kernel in kernels.KERNELS.values()})
+    assert report()["kernels"].startswith(f"{n_files} files, compiled at first use")
+    machine.monkeypatch.setenv(fatbin.VARIABLE, str(tmp_path))
+    (tmp_path / "plant.fatbin").write_bytes(b"code")
+    entry = {"source": fatbin.fingerprint("plant"), "fatbin": fatbin.checksum(tmp_path / "plant.fatbin")}
+    (tmp_path / fatbin.MANIFEST).write_text(json.dumps({"architectures": [80, 90], "files": {"plant": entry}}))
+    assert report()["kernels"] == f"1 of {n_files} files are compiled ahead, for sm_80 sm_90, in {tmp_path}"
+
+
+def test_this_machine() -> None:
+    """Whatever is here: a verdict, no traceback, and the exit status of the verdict."""
+    root = Path(__file__).resolve().parent.parent
+    result = subprocess.run(
+        [sys.executable, "-m", "gpuboost", "doctor", "--json"],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert "Traceback" not in result.stderr
+    facts = json.loads(result.stdout)
+    assert facts["CPU"]["usable"]
+    assert result.returncode == (0 if facts["CUDA"]["usable"] else 1)
