@@ -19,6 +19,7 @@ from gpuboost.boosters.base import Booster
 from gpuboost.devices import open_backend
 from gpuboost.ensemble import Ensemble
 from gpuboost.estimators import parameters
+from gpuboost.estimators.arrays import like, to_host
 from gpuboost.estimators.columns import compare_columns, record_columns
 from gpuboost.estimators.features import to_matrix
 from gpuboost.estimators.labels import LabelEncoder, label_array, shown
@@ -75,8 +76,11 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or data frame, shape (n_rows, n_features)
+        X : array-like, data frame or device array, shape (n_rows, n_features)
             Numbers of any real dtype. NaN (in data frames also None and NA) is missing, infinities are ordinary values.
+            Arrays of CuPy, PyTorch, JAX, Numba and others that lie on a CUDA device are encoded there, if the training runs on
+            one; to choose the cuts, some of their columns at a time are copied to the host. All arrays that `fit` takes may be
+            on a device.
         y : array-like, shape (n_rows,) or (n_rows, n_classes)
             Labels of any type that can be ordered, or a 0/1 matrix of at least two columns for a multi-label problem.
         sample_weight : array-like, shape (n_rows,), optional
@@ -114,14 +118,14 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         previous = copy.copy(self) if self.warm_start and self.__sklearn_is_fitted__() else None
         with open_backend(self.device, self.n_jobs) as backend:
-            matrix = self._matrix(X, reset=previous is None)
+            matrix = within_reach(backend, self._matrix(X, reset=previous is None))
             sample, encoder = training_sample(matrix, y, sample_weight, self.class_weight)
             self.classes_, self.multi_label_ = encoder.classes, encoder.multi_label
             if previous is None:
                 self._seed = draw_seed(self.random_state)
             else:
                 self._check_continuation(previous, encoder)
-            sample, evaluation = self._evaluation(sample, eval_set, encoder)
+            sample, evaluation = self._evaluation(backend, sample, eval_set, encoder)
             booster = self._make_booster(encoder, sample, previous)
             training, usable = self._train(backend, booster, sample, evaluation, encoder, previous, started)
         self.ensemble_ = Ensemble.from_trees(training.trees, len(encoder.classes))
@@ -170,13 +174,15 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return training, usable
 
-    def _evaluation(self, sample: Sample, eval_set: Any, encoder: LabelEncoder) -> tuple[Sample, dict[str, Sample]]:
+    def _evaluation(
+        self, backend: Backend, sample: Sample, eval_set: Any, encoder: LabelEncoder
+    ) -> tuple[Sample, dict[str, Sample]]:
         """Return the training set and the evaluation sets by name: the caller's, or a hold-out of the training set."""
         sets = evaluation_tuples(eval_set)
         evaluation = {}
         for i, (X, y, sample_weight) in enumerate(sets):
             name = f"eval_set[{i}]" if isinstance(eval_set, list) else "eval_set"
-            matrix = self._matrix(X, reset=False, name=f"X of {name}")
+            matrix = within_reach(backend, self._matrix(X, reset=False, name=f"X of {name}"))
             evaluation[f"valid_{i}" if i else "valid"] = evaluation_sample(matrix, y, sample_weight, encoder, name)
         if sets or not self.early_stopping:
             return sample, evaluation
@@ -235,8 +241,11 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return {key: [] for key in keys}
         return {key: previous.history_.get(key, [float("nan")] * previous.n_estimators_) for key in keys}
 
-    def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> NDArray[Any]:
-        """Return X as a matrix of numbers, with the columns that the estimator knows (or learns with ``reset=True``)."""
+    def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> Any:
+        """Return X as a matrix of numbers, with the columns that the estimator knows (or learns with ``reset=True``).
+
+        One that lies on a device stays there: see `within_reach`.
+        """
         matrix = to_matrix(X, self, name)
         (record_columns if reset else compare_columns)(self, X, matrix.shape[1])
         return matrix
@@ -247,31 +256,32 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Score the rows of X block by block; return what ``finish`` makes of them."""
         check_is_fitted(self)
         matrix = self._matrix(X, reset=False)
-        n_rows, n_classes = len(matrix), self.ensemble_.n_classes
-        step = max(1, BLOCK_BYTES // (matrix.shape[1] + 8 * n_classes))
+        (n_rows, n_features), n_classes = matrix.shape, self.ensemble_.n_classes
+        step = max(1, BLOCK_BYTES // (n_features + 8 * n_classes))
         parts = []
         with open_backend(self.device, self.n_jobs) as backend:
+            matrix = within_reach(backend, matrix)
             for first in range(0, n_rows, step):
                 block = matrix[first : first + step]
                 data = backend.encode(self.bin_mapper_, block)
-                scores = backend.put(np.zeros((len(block), n_classes)))
+                scores = backend.put(np.zeros((block.shape[0], n_classes)))
                 backend.predict(self.ensemble_, data, scores, 0, self.ensemble_.n_trees)
                 parts.append(finish(backend.get(scores)))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]
 
-    def _staged(self, X: Any, finish: Finish) -> Iterator[NDArray[Any]]:
+    def _staged(self, X: Any, finish: Finish) -> Iterator[Any]:
         """Check X at once, and return a generator of what ``finish`` makes of the scores after 1, 2, ... trees."""
         check_is_fitted(self)
         matrix = self._matrix(X, reset=False)
         ensemble, mapper, device, n_jobs = self.ensemble_, self.bin_mapper_, self.device, self.n_jobs
 
-        def stages() -> Iterator[NDArray[Any]]:
+        def stages() -> Iterator[Any]:
             with open_backend(device, n_jobs) as backend:
-                data = backend.encode(mapper, matrix)
-                scores = backend.put(np.zeros((len(matrix), ensemble.n_classes)))
+                data = backend.encode(mapper, within_reach(backend, matrix))
+                scores = backend.put(np.zeros((matrix.shape[0], ensemble.n_classes)))
                 for t in range(ensemble.n_trees):
                     backend.predict(ensemble, data, scores, t, t + 1)
-                    yield finish(backend.get(scores).copy())
+                    yield like(finish(backend.get(scores).copy()), X)
 
         return stages()
 
@@ -292,18 +302,19 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         one_column = scores.shape[1] == 2 and not self.multi_label_
         return scores[:, 1] - scores[:, 0] if one_column else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """Predict the classes.
 
         Parameters
         ----------
-        X : array-like or data frame, shape (n_rows, n_features)
+        X : array-like, data frame or device array, shape (n_rows, n_features)
 
         Returns
         -------
-        ndarray, shape (n_rows,) or (n_rows, n_classes)
+        array, shape (n_rows,) or (n_rows, n_classes)
             The label with the largest score, the first of equals, in the dtype of ``classes_``; or the 0/1 matrix of a
-            multi-label problem, int64.
+            multi-label problem, int64. A CuPy array or PyTorch tensor on the device of X if X is one, which is so of the other
+            methods, too; else an ndarray. Labels that are no numbers, such as strings, always come in an ndarray.
 
         Raises
         ------
@@ -312,46 +323,46 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         TypeError
             If X is sparse.
         """
-        return self._scores_by_blocks(X, self._labels)
+        return like(self._scores_by_blocks(X, self._labels), X)
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> Any:
         """Estimate the probabilities of the classes.
 
         Parameters
         ----------
-        X : array-like or data frame, shape (n_rows, n_features)
+        X : array-like, data frame or device array, shape (n_rows, n_features)
 
         Returns
         -------
-        ndarray of float64, shape (n_rows, n_classes)
+        array of float64, shape (n_rows, n_classes)
             In the order of ``classes_``, never below 2.2e-308. The first largest entry of a row is the predicted class, and a
             row sums to 1; in a multi-label problem every entry is for itself, above 1/2 where the class is predicted.
         """
-        return self._scores_by_blocks(X, self._probabilities)
+        return like(self._scores_by_blocks(X, self._probabilities), X)
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Any) -> Any:
         """Return the scores of the classes.
 
         Parameters
         ----------
-        X : array-like or data frame, shape (n_rows, n_features)
+        X : array-like, data frame or device array, shape (n_rows, n_features)
 
         Returns
         -------
-        ndarray of float64, shape (n_rows, n_classes), or (n_rows,) for two classes
+        array of float64, shape (n_rows, n_classes), or (n_rows,) for two classes
             For two classes the difference of their scores: ``classes_[1]`` is predicted where it is positive.
         """
-        return self._scores_by_blocks(X, self._decision)
+        return like(self._scores_by_blocks(X, self._decision), X)
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+    def staged_predict(self, X: Any) -> Iterator[Any]:
         """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` trees."""
         return self._staged(X, self._labels)
 
-    def staged_predict_proba(self, X: Any) -> Iterator[Floats]:
+    def staged_predict_proba(self, X: Any) -> Iterator[Any]:
         """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` trees."""
         return self._staged(X, self._probabilities)
 
-    def staged_decision_function(self, X: Any) -> Iterator[Floats]:
+    def staged_decision_function(self, X: Any) -> Iterator[Any]:
         """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` trees."""
         return self._staged(X, self._decision)
 
@@ -360,7 +371,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or data frame, shape (n_rows, n_features)
+        X : array-like, data frame or device array, shape (n_rows, n_features)
         y : array-like
             Labels of any type that `fit` takes. One that is no class counts as predicted wrong.
         sample_weight : array-like, shape (n_rows,), optional
@@ -392,6 +403,11 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def within_reach(backend: Backend, matrix: Any) -> Any:
+    """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be."""
+    return matrix if backend.reads_device_arrays else to_host(matrix)
 
 
 def evaluation_tuples(eval_set: Any) -> list[tuple[Any, Any, Any]]:

@@ -1,7 +1,8 @@
 """From what the caller passes as X to a matrix of numbers.
 
-Arrays stay what they are (dtype, layout, read-only): `gpuboost.binning` reads any of them. Data frames of pandas, polars and
-pyarrow are taken column by column, so that missing values of every kind become NaN and no number passes through text.
+Arrays stay what they are (dtype, layout, read-only): `gpuboost.binning` reads any of them. So do those on a CUDA device, of
+which only the shape and the dtype are looked at. Data frames of pandas, polars and pyarrow are taken column by column, so that
+missing values of every kind become NaN and no number passes through text.
 """
 
 from __future__ import annotations
@@ -11,39 +12,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.estimators.arrays import dtype_of, lies_on_device, to_host, with_slices
 from gpuboost.estimators.containers import frame_columns, frame_names, is_categorical, is_missing, to_numpy
 
 ADVICE = "encode it as numbers first, for instance with OneHotEncoder or OrdinalEncoder of sklearn.preprocessing"
 
 
-def to_matrix(X: Any, estimator: Any, name: str = "X") -> NDArray[Any]:
+def to_matrix(X: Any, estimator: Any, name: str = "X") -> Any:
     """Return X as a 2-D array of a boolean, integer or real floating dtype, without a copy where X is one.
 
     Parameters
     ----------
-    X : array-like or data frame, shape (n_rows, n_features)
+    X : array-like, data frame or device array, shape (n_rows, n_features)
     estimator : estimator
         Named in messages.
     name : str
         What messages call X.
 
+    Returns
+    -------
+    ndarray or device array, shape (n_rows, n_features)
+        An array on a CUDA device stays there and stays what it is; it can be sliced.
+
     Raises
     ------
     TypeError
-        If X is sparse, or holds objects that are no numbers.
+        If X is sparse, of cuDF, of a dtype that NumPy does not have, or holds objects that are no numbers.
     ValueError
         If X is not 2-D, has no rows or no columns, is complex, or has text, dates or categories in a column, which is named.
     """
-    from sklearn.utils.validation import check_array
-
+    if lies_on_device(X):
+        return _checked_on_device(X, estimator, name)
+    X = to_host(X, name)
     if (names := frame_names(X)) is not None:
         X = _stack(X, names, name)
     elif isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
-    matrix: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name=name)
+    matrix = _checked(X, estimator, name)
     if matrix.dtype.kind in "biuf":
         return matrix
     return np.stack([_numbers(column, f"column {i} of {name}") for i, column in enumerate(matrix.T)], axis=1)
+
+
+def _checked(X: Any, estimator: Any, name: str) -> NDArray[Any]:
+    from sklearn.utils.validation import check_array
+
+    matrix: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name=name)
+    return matrix
+
+
+def _checked_on_device(X: Any, estimator: Any, name: str) -> Any:
+    """Return a device array whose shape and dtype will do. Its values are not looked at."""
+    X = with_slices(X, name)
+    dtype, shape = dtype_of(X, name), tuple(X.shape)
+    if dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {dtype}")
+    if len(shape) != 2:
+        raise ValueError(f"Expected 2D array, got {len(shape)}D array instead: {name} has the shape {shape}")
+    _checked(np.broadcast_to(np.zeros((), dtype), shape), estimator, name)  # a stand-in that takes no memory
+    return X
 
 
 def _stack(X: Any, names: list[Any], name: str) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.estimators.arrays import to_host
 from gpuboost.estimators.containers import frame_columns, frame_names, is_missing, package, to_numpy
 from gpuboost.estimators.warn import warn
 
@@ -78,7 +79,7 @@ def label_array(y: Any, n_rows: int, name: str = "y", rows: NDArray[np.intp] | N
 
     Parameters
     ----------
-    y : array-like, series or data frame
+    y : array-like, series, data frame or device array
     n_rows : int
         The rows of X.
     name : str
@@ -89,7 +90,7 @@ def label_array(y: Any, n_rows: int, name: str = "y", rows: NDArray[np.intp] | N
     Raises
     ------
     TypeError
-        If y is sparse.
+        If y is sparse, of cuDF, or of a dtype that NumPy does not have.
     ValueError
         If a label is missing, infinite or complex, or y is neither 1-D nor an indicator matrix.
     """
@@ -117,6 +118,7 @@ def _to_array(y: Any, name: str) -> NDArray[Any]:
     """Return y in an array of its own kind of dtype: nothing is turned into text, no digit is lost."""
     if y is None:
         raise ValueError(f"this classifier requires {name} to be passed, but the target {name} is None")
+    y = to_host(y, name)
     if frame_names(y) is not None:
         columns = [to_numpy(column) for column in frame_columns(y)]
         return np.stack(columns, axis=1) if columns else np.empty((len(y), 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +12,13 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
+from gpuboost.estimators.arrays import dtype_of, to_host
 from gpuboost.estimators.labels import LabelEncoder, label_array
 from gpuboost.estimators.weights import class_weights, row_weights, to_unit_scale
 from gpuboost.fixedpoint import split_weights, weight_units
+
+BLOCK_BYTES = 256 << 20
+"""Columns of a matrix on a device are copied to the host in blocks of about this size."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Sample:
 
     Attributes
     ----------
-    X : ndarray, shape (n_all_rows, n_features)
+    X : ndarray or device array, shape (n_all_rows, n_features)
         The caller's matrix, which is not copied.
     rows : ndarray of int, shape (n_rows,)
         The rows of X that the sample consists of.
@@ -32,7 +37,7 @@ class Sample:
         Positive.
     """
 
-    X: NDArray[Any]
+    X: Any
     rows: NDArray[np.intp]
     target: NDArray[Any]
     weights: NDArray[np.float64]
@@ -53,8 +58,10 @@ class Sample:
         """
         seen: set[bytes] = set()
         for first in range(0, len(self.rows), enough):
+            rows = self.rows[first : first + enough]
+            low, high = int(rows.min()), int(rows.max())
             with np.errstate(over="ignore", invalid="ignore"):  # of long doubles
-                block = self.X[self.rows[first : first + enough]].astype(np.float64) + 0.0  # turns -0.0 into 0.0
+                block = to_host(self.X[low : high + 1])[rows - low].astype(np.float64) + 0.0  # turns -0.0 into 0.0
             block[np.isnan(block)] = np.nan  # NaN has many bit patterns
             seen.update(row.tobytes() for row in block)
             if len(seen) >= enough:
@@ -62,14 +69,21 @@ class Sample:
         return len(seen)
 
     def fit_bins(self, max_bins: int, n_threads: int) -> BinMapper:
-        """Choose the cuts on the rows of the sample."""
-        units = np.zeros(len(self.X), np.int64)
+        """Choose the cuts on the rows of the sample; of a matrix on a device, some columns at a time come to the host."""
+        n_rows, n_features = self.X.shape
+        units = np.zeros(n_rows, np.int64)
         units[self.rows] = self.units()
-        return BinMapper.fit(self.X, max_bins=max_bins, weight_units=units, n_threads=n_threads)
+        if isinstance(self.X, np.ndarray):
+            return BinMapper.fit(self.X, max_bins=max_bins, weight_units=units, n_threads=n_threads)
+        width = max(n_threads, BLOCK_BYTES // (n_rows * dtype_of(self.X, "X").itemsize))
+        blocks = (to_host(self.X[:, first : first + width]) for first in range(0, n_features, width))
+        return side_by_side(
+            [BinMapper.fit(block, max_bins=max_bins, weight_units=units, n_threads=n_threads) for block in blocks]
+        )
 
     def problem(self, backend: Backend, mapper: BinMapper, encoder: LabelEncoder) -> tuple[Problem, bool]:
         """Load the sample on a device. Return it, and whether any of its columns tells rows apart."""
-        rows = None if len(self.rows) == len(self.X) else self.rows
+        rows = None if len(self.rows) == self.X.shape[0] else self.rows
         data = backend.encode(mapper, self.X, rows)
         repeat, factor = split_weights(self.weights)
         signs = encoder.signs(self.target)
@@ -77,11 +91,21 @@ class Sample:
         return problem, backend.tells_rows_apart(data)
 
 
-def training_sample(X: NDArray[Any], y: Any, sample_weight: Any, class_weight: Any) -> tuple[Sample, LabelEncoder]:
+def side_by_side(mappers: Sequence[BinMapper]) -> BinMapper:
+    """Return the cuts of a matrix from those of blocks of its columns."""
+    n_cuts = np.concatenate([mapper.n_cuts for mapper in mappers])
+    return BinMapper(
+        cut_values=np.concatenate([mapper.cut_values for mapper in mappers]),
+        cut_offsets=np.cumsum([0, *n_cuts], dtype=np.int64),
+        has_missing=np.concatenate([mapper.has_missing for mapper in mappers]),
+    )
+
+
+def training_sample(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> tuple[Sample, LabelEncoder]:
     """Encode the training set: its classes are the labels of the rows that have a weight."""
-    weights = row_weights(sample_weight, len(X))
+    weights = row_weights(sample_weight, X.shape[0])
     rows = np.flatnonzero(weights)
-    labels, weights = label_array(y, len(X), rows=rows), weights[rows]
+    labels, weights = label_array(y, X.shape[0], rows=rows), weights[rows]
     encoder = LabelEncoder.fit(labels)
     target = encoder.encode(labels)
     if class_weight is not None:
@@ -95,11 +119,11 @@ def training_sample(X: NDArray[Any], y: Any, sample_weight: Any, class_weight: A
     return Sample(X, rows, target, weights), encoder
 
 
-def evaluation_sample(X: NDArray[Any], y: Any, sample_weight: Any, encoder: LabelEncoder, name: str) -> Sample:
+def evaluation_sample(X: Any, y: Any, sample_weight: Any, encoder: LabelEncoder, name: str) -> Sample:
     """Encode an evaluation set with the classes of the training set; its weights are its own."""
-    weights = row_weights(sample_weight, len(X), f"sample_weight of {name}")
+    weights = row_weights(sample_weight, X.shape[0], f"sample_weight of {name}")
     rows = np.flatnonzero(weights)
-    target = encoder.encode(label_array(y, len(X), f"y of {name}", rows), f"y of {name}")
+    target = encoder.encode(label_array(y, X.shape[0], f"y of {name}", rows), f"y of {name}")
     return Sample(X, rows, target, weights[rows])
 
 

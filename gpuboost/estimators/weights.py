@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.estimators.arrays import to_host
 from gpuboost.estimators.containers import to_numpy
 from gpuboost.estimators.labels import LabelEncoder, shown
 from gpuboost.fixedpoint import STATE_FLOOR, exponent
@@ -22,11 +23,14 @@ def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") ->
     ------
     ValueError
         If there is not one weight a row, one is negative, NaN or infinite, or all are 0.
+    TypeError
+        If the weights are on a device with a dtype that NumPy does not have.
     """
     if sample_weight is None:
         return np.ones(n_rows)
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, sample_weight)
+    sample_weight = to_host(sample_weight, name)
     try:
         given = to_numpy(sample_weight)
         weights = given.astype(np.float64)
