@@ -23,7 +23,7 @@ from gpuboost.errors import DeviceUnavailableError
 OLDEST_CUDA = 12000
 """The oldest CUDA version, as CUDA counts them, for which there is a CuPy that we support."""
 
-INITIALIZATION_ERROR, INSUFFICIENT_DRIVER, NO_DEVICE = 3, 35, 100
+INITIALIZATION_ERROR, NO_DEVICE = 3, 100
 """Statuses of the CUDA run-time."""
 
 
@@ -245,11 +245,9 @@ def query_trouble(error: Exception) -> Trouble:
     status = getattr(error, "status", None)
     if status == INITIALIZATION_ERROR:
         return Trouble(f"CUDA does not start ({error}), as in a process that was forked from one that had used CUDA", USE_SPAWN)
-    if status == INSUFFICIENT_DRIVER:
-        return older_driver("CuPy's run-time is newer")
     if status == NO_DEVICE:
         return no_device()
-    return Trouble(f"CUDA does not start ({error})", "See whether nvidia-smi works; a restart of the machine may help")
+    return Trouble(f"CUDA does not start ({error})", "See whether nvidia-smi works; a newer driver or a restart may help")
 
 
 def no_device() -> Trouble:
