@@ -1,0 +1,129 @@
+"""NVRTC accepts the kernels for every architecture, without a card: nothing is spilled, and registers keep to a budget."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from gpuboost.backends import kernels
+
+FILES = sorted(path.stem for path in kernels.source_folder().glob("*.cu"))
+ARCHITECTURES = runpy.run_path(str(kernels.source_folder() / "build.py"))["ARCHITECTURES"]
+
+MAX_REGISTERS = 64
+"""Of a thread: four blocks of 256, or one of 1024, then fit the 65536 registers of a multiprocessor."""
+REGISTERS: dict[str, int] = {}
+"""Kernels that need more, and how many."""
+STACK_FRAMES: dict[str, int] = {}
+"""Kernels that index an array of their own at run time, and the bytes of it."""
+SPILLED = {("histogram", 100): 8, ("siblings", 100): 48}
+"""Bytes that the compiler rather stores and loads than give up full occupancy, with 32 registers, on an architecture."""
+
+ENTRY_POINT = re.compile(r'^extern "C" __global__ void(?: __launch_bounds__\((\d+)(?:, \d+)?\))?\s+(\w+)\(', re.MULTILINE)
+RESOURCES = re.compile(
+    r"Compiling entry function '(?P<name>\w+)'.*?"
+    r"(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads.*?"
+    r"Used (?P<registers>\d+) registers",
+    re.DOTALL,
+)
+
+
+def entry_points(file: str) -> dict[str, int]:
+    """Names of the kernels of a file, with the threads that their ``__launch_bounds__`` allow."""
+    return {name: int(bound or 1024) for bound, name in ENTRY_POINT.findall(kernels.source(file))}
+
+
+# ---- the registry ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_all_entry_points_are_registered(file: str) -> None:
+    assert kernels.source(file).count("__global__") == len(ENTRY_POINT.findall(kernels.source(file)))
+    assert entry_points(file) == {kernel.name: kernel.max_block for kernel in kernels.KERNELS.values() if kernel.file == file}
+
+
+def test_all_registered_kernels_have_a_file() -> None:
+    assert sorted({kernel.file for kernel in kernels.KERNELS.values()}) == FILES
+
+
+# ---- the compiler ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a kernel needs, as ``ptxas -v`` says."""
+
+    name: str
+    registers: int
+    stack: int
+    spilled: int
+
+
+def checked(answer: tuple[Any, ...]) -> Any:
+    status, *values = answer
+    assert status.value == 0, status
+    return values[0] if values else None
+
+
+def compile_log(text: str, file: str, architecture: int) -> str:
+    """Compile for an architecture and return what the compiler says; an AssertionError with it if there are errors."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC needs cuda-bindings and cuda-toolkit[nvrtc]")
+    try:
+        supported = checked(nvrtc.nvrtcGetSupportedArchs())
+    except RuntimeError as error:  # the bindings are there, the library is not
+        pytest.skip(f"NVRTC needs cuda-toolkit[nvrtc]: {error}")
+    if architecture not in supported:
+        pytest.skip(f"this NVRTC does not know sm_{architecture}, only {supported}")
+    program = checked(nvrtc.nvrtcCreateProgram(text.encode(), f"{file}.cu".encode(), 0, [], []))
+    options = [option.encode() for option in (*kernels.OPTIONS, f"-arch=sm_{architecture}", "--ptxas-options=-v")]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(program))
+    checked(nvrtc.nvrtcGetProgramLog(program, log))  # fills it
+    checked(nvrtc.nvrtcDestroyProgram(program))
+    assert status.value == 0, log.decode(errors="replace")
+    return log.decode(errors="replace")
+
+
+def resources(text: str, file: str, architecture: int) -> list[Resources]:
+    matches = RESOURCES.finditer(compile_log(text, file, architecture))
+    return [Resources(m["name"], int(m["registers"]), int(m["stack"]), int(m["stores"]) + int(m["loads"])) for m in matches]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("file", FILES)
+def test_compiles_within_budget(file: str, architecture: int) -> None:
+    found = resources(kernels.source(file), file, architecture)
+    assert {kernel.name for kernel in found} == set(entry_points(file))
+    for kernel in found:
+        spilled = SPILLED.get((kernel.name, architecture), 0)
+        assert kernel.spilled <= spilled, kernel
+        assert kernel.stack <= STACK_FRAMES.get(kernel.name, spilled), kernel
+        assert kernel.registers <= REGISTERS.get(kernel.name, MAX_REGISTERS), kernel
+
+
+def test_exceptions_are_of_kernels_that_exist() -> None:
+    named = REGISTERS.keys() | STACK_FRAMES.keys() | {name for name, _ in SPILLED}
+    assert named <= kernels.KERNELS.keys()
+
+
+def test_what_the_compiler_says_is_read() -> None:
+    """An array with an index of run time takes a stack frame; values beyond the registers are spilled."""
+    body = "".join(f"int v{i} = p[{i} * n];" for i in range(64)) + "__syncthreads();"
+    body += "".join(f"p[{i}] = v{i} * v{(i * 7 + 3) % 64};" for i in range(64))
+    text = 'extern "C" __global__ void __launch_bounds__(1024, 2) spills(int* p, int n) {' + body + "}\n"
+    text += 'extern "C" __global__ void stack(int* p, int n) {'
+    text += "int own[9]; for (int i = 0; i < n; ++i) own[p[i]] += p[n]; *p = own[n]; }"
+    by_name = {kernel.name: kernel for kernel in resources(text, "greedy", 80)}
+    assert by_name["spills"].spilled > 0
+    assert by_name["spills"].registers <= 32  # 2 * 1024 threads share 65536
+    assert by_name["stack"].stack >= 36
+    assert by_name["stack"].spilled == 0
+
+
+def test_errors_are_shown() -> None:
+    with pytest.raises(AssertionError, match=r'bad\.cu\(1\): error: identifier "missing" is undefined'):
+        compile_log('extern "C" __global__ void f(int* p) { *p = missing; }', "bad", 75)
