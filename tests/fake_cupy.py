@@ -269,6 +269,13 @@ class Array:
     def __getitem__(self, key: Any) -> Array:
         return self._like(self.layout[(*key, ...) if isinstance(key, tuple) else (key, ...)])  # never a scalar
 
+    def __setitem__(self, key: Any, value: Array) -> None:
+        target, source = self.layout[key], value.layout
+        self.data._queue(lambda: target.__setitem__(..., source))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.device.id
+
     def view(self, dtype: Any) -> Array:
         return self._like(self.layout.view(dtype))
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpuboost.backends import fatbin, kernels
+from gpuboost.backends.adopt import adopt, span
 from gpuboost.backends.gpu import DeviceMatrix, GpuArray, Limits
 from gpuboost.backends.kernels import Argument, Kernel
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
@@ -26,10 +27,6 @@ WRONG_BINARY = (200, 209, 218, 222)
 """Driver errors that mean "not for this device": invalid image, no binary for it, invalid or unsupported PTX."""
 
 
-DLPACK_CUDA = (2, 13)
-"""DLPack's numbers of CUDA memory: of a device, and managed."""
-
-
 @dataclass
 class Function:
     """A loaded kernel, and the dynamic shared memory that it may use so far."""
@@ -42,14 +39,6 @@ FUNCTIONS: dict[tuple[int, str, str], Function] = {}
 """Loaded kernels of this process by device, file and name; all `CupyGpu` of a device share them."""
 
 LOADING = threading.Lock()
-
-
-def span(array: GpuArray) -> tuple[int, int]:
-    """Return the first byte that a strided array covers, and the one behind the last, counted from its first element."""
-    if not array.size:
-        return 0, 0
-    ends = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
-    return sum(end for end in ends if end < 0), sum(end for end in ends if end > 0) + int(array.dtype.itemsize)
 
 
 class CupyGpu:
@@ -142,40 +131,7 @@ class CupyGpu:
             array.data.memset_async(0, array.nbytes)
 
     def adopt(self, matrix: Any) -> DeviceMatrix | None:
-        theirs = self._as_cupy(matrix)
-        if theirs is None:
-            return None
-        elsewhere = theirs.device.id != self.index
-        if elsewhere:
-            with theirs.device:
-                self.cupy.cuda.get_current_stream().synchronize()
-        if theirs.dtype == np.bool_:
-            theirs = theirs.view(np.uint8)
-        size = int(theirs.dtype.itemsize)
-        if theirs.dtype == np.float16 or any(stride % size for stride in theirs.strides):
-            host = self.get(theirs)
-            theirs, elsewhere = self.put(host.astype(np.float32) if host.dtype == np.float16 else host), False
-            size = int(theirs.dtype.itemsize)
-        with self.device:
-            first, end = span(theirs)
-            start = theirs.data
-            if elsewhere:
-                copy = self.empty((end - first,), np.uint8).data
-                copy.copy_from_device_async(theirs.data + first, end - first)
-                start = copy - first
-            values = self.cupy.ndarray((end,), np.uint8, start)
-        row, column = (stride // size for stride in theirs.strides)
-        return DeviceMatrix(values, theirs.dtype, theirs.shape, (row, column))
-
-    def _as_cupy(self, matrix: Any) -> GpuArray | None:
-        """Return an array of CuPy on the memory of a CUDA array, whatever package that is of; None if it is on the host."""
-        if isinstance(matrix, self.cupy.ndarray):
-            return matrix
-        if hasattr(matrix, "__cuda_array_interface__"):
-            return self.cupy.asarray(matrix)
-        if hasattr(matrix, "__dlpack_device__") and matrix.__dlpack_device__()[0] in DLPACK_CUDA:
-            return self.cupy.from_dlpack(matrix)
-        return None
+        return adopt(self, matrix)
 
     def free_bytes(self) -> int:
         with self.device:

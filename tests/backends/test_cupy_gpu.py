@@ -237,7 +237,9 @@ def test_matrices_of_other_packages(gpu: CupyGpu) -> None:
     host = np.arange(6.0).reshape(2, 3)
     matrix = on_device(gpu, host, 1)
     assert np.array_equal(adopted(gpu, SimpleNamespace(wrapped=matrix, __cuda_array_interface__={})), host)
-    assert np.array_equal(adopted(gpu, SimpleNamespace(wrapped=matrix, __dlpack_device__=lambda: (2, 1))), host)
+    assert np.array_equal(
+        adopted(gpu, SimpleNamespace(wrapped=matrix, __dlpack_device__=lambda: (2, 1), __dlpack__=None)), host
+    )
     assert gpu.adopt(SimpleNamespace(wrapped=matrix, __dlpack_device__=lambda: (1, 0))) is None
     assert gpu.adopt(host) is None
 
