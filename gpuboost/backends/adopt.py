@@ -63,19 +63,30 @@ def adopt(gpu: CupyGpu, matrix: Any) -> DeviceMatrix | None:
     DeviceMatrix or None
         Its bytes begin with the first element; where strides are negative, there are more before it. None if the matrix is on
         the host.
+
+    Raises
+    ------
+    ValueError
+        If the elements are not aligned, such as a field of packed records.
+    DeviceMemoryError
+        If there is no room for the floats of half floats, or for a matrix from another device.
     """
     if not lies_on_device(matrix):
         return None
     with gpu.device:
         array = as_cupy(matrix)
+        if any(stride % array.dtype.itemsize for stride in array.strides):
+            raise ValueError(
+                f"a device array of {array.dtype} has the strides {array.strides}: its elements are not aligned; copy it"
+            )
         if array.device.id != gpu.index:
             array = _brought(gpu, array)
         if array.dtype == np.bool_:
             array = array.view(np.uint8)
-        if array.dtype == np.float16 or any(stride % array.dtype.itemsize for stride in array.strides):
-            plain = gpu.empty(array.shape, np.float32 if array.dtype == np.float16 else array.dtype)
-            plain[...] = array
-            array = plain
+        if array.dtype == np.float16:
+            floats = gpu.empty(array.shape, np.float32)
+            floats[...] = array
+            array = floats
         values = gpu.cupy.ndarray((span(array)[1],), np.uint8, array.data)
     row, column = (stride // array.dtype.itemsize for stride in array.strides)
     return DeviceMatrix(values, np.dtype(array.dtype), array.shape, (row, column))
