@@ -100,6 +100,7 @@ partition_nodes(int* __restrict__ rows, const int* __restrict__ sorted, i64* __r
         left_baseline += __shfl_down_sync(FULL_WARP, left_baseline, d);
         right_baseline += __shfl_down_sync(FULL_WARP, right_baseline, d);
     }
+    __syncwarp();  // all lanes have read the cursor (shuffles do not order memory)
     if (lane != 0) return;
     const bool left_is_smaller = middle - start <= stop - middle;
     l[START] = start;

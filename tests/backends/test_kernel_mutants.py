@@ -1,0 +1,275 @@
+"""Errors planted in the kernels: the suite must notice every one, in some order of threads or under some sanitizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from gpuboost.backends import cuda_growth
+from gpuboost.backends.base import Backend, Counts, Stats
+from gpuboost.backends.cuda_backend import CudaBackend
+from gpuboost.backends.gpu import Limits
+from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.learners.growth import grow
+from tests.candidates import tight_plan
+from tests.cuda_on_cpu import forked, mutants, sanitized
+from tests.cuda_on_cpu.gpu import EmulatedGpu
+from tests.cuda_on_cpu.mutants import Mutant
+from tests.cuda_on_cpu.requirement import require
+from tests.problems import coded, stats_of
+
+REFERENCE = NumpyBackend()
+ONE_PROCESSOR = Limits(n_multiprocessors=1, shared_per_block=227 * 1024, shared_per_multiprocessor=1024 * 1024)
+
+
+def growth(gpu: EmulatedGpu) -> None:
+    """A batch of two trees: several blocks, ties between features, missing values on either side, counts."""
+    gpu.limits = ONE_PROCESSOR  # few blocks, so that they take several stretches of rows
+    rng = np.random.default_rng(0)
+    n_rows, n_classes = 2600, 3
+    codes = rng.integers(1, 6, (7, n_rows))
+    codes[1] = codes[0]
+    codes[2] = np.where(rng.random(n_rows) < 0.3, 0, codes[2])
+    codes[4] = np.where(rng.random(n_rows) < 0.7, 0, rng.integers(1, 40, n_rows))
+    codes[5] = np.where(rng.random(n_rows) < 0.8, 2, codes[5])
+    matrix = coded(codes)
+    signal = (codes[0] > 2).astype(int) + (codes[4] == 0) - 1
+    q = [rng.integers(-9, 10, (n_rows, n_classes)) + 6 * signal[:, None] * (k + 1) for k in range(2)]
+    counts = rng.integers(0, 3, n_rows)
+
+    def batch(backend: Backend) -> Stats:
+        alone = [stats_of(backend, one, counts, 30) for one in q]
+        both = np.concatenate([backend.get(stats.q) for stats in alone])
+        signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
+        return Stats(backend.put(both), 0, signed, mass, 30)
+
+    same_growth(gpu, matrix, batch, 5)
+
+
+def ties(gpu: EmulatedGpu) -> None:
+    """Nothing but ties: between nodes, features, cuts, both sides for missing values, and the constant classifier."""
+    codes = np.array(
+        [[1, 1, 2, 2, 0, 0, 1, 2] * 4, [2, 2, 1, 1, 0, 0, 2, 1] * 4, [1, 2, 1, 2, 1, 2, 1, 2] * 4, [1] * 16 + [3] * 16]
+    )
+    q = np.array([[2, -2], [2, -2], [-2, 2], [-2, 2], [0, 0], [0, 0], [1, 1], [1, 1]] * 4)
+    same_growth(gpu, coded(codes), lambda backend: stats_of(backend, q), 8)
+
+
+def wide(gpu: EmulatedGpu) -> None:
+    """Features in many launches and 40 channels, so that both are tiled."""
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 9, (21, 500))
+    q = rng.integers(-50, 51, (500, 40))
+    with mock.patch.object(cuda_growth, "plan_growth", tight_plan):
+        same_growth(gpu, coded(codes), lambda backend: stats_of(backend, q), 3)
+
+
+def same_growth(gpu: EmulatedGpu, matrix: object, batch: Callable[[Backend], Stats], max_leaves: int) -> None:
+    backend = CudaBackend(gpu)
+    data = backend.load(matrix)  # type: ignore[arg-type]
+    expected = grow(REFERENCE, matrix, batch(REFERENCE), max_leaves)
+    for _ in range(2):  # the second time what has been recorded is queued again
+        frontier = grow(backend, data, batch(backend), max_leaves)
+        nodes, edges = backend.read_nodes(frontier)
+        assert (nodes[:, :, :7] == expected.nodes[:, :, :7]).all()
+        assert (nodes[:, :, 8] == expected.nodes[:, :, 8]).all()  # gains
+        assert (edges == expected.edges).all()
+        assert (backend.get(frontier.totals) == expected.totals).all()
+        assert (backend.get(backend.node_of_rows(frontier)) == REFERENCE.node_of_rows(expected)).all()
+    cell, expected_cell = backend.put(np.full(data.n_rows, 5, np.int32)), np.full(data.n_rows, 5, np.int32)
+    backend.set_bit(cell, 1, frontier)
+    REFERENCE.set_bit(expected_cell, 1, expected)
+    assert (backend.get(cell) == expected_cell).all()
+
+
+def rows(gpu: EmulatedGpu) -> None:
+    """Statistics, reweighting and sums of 700 rows in several blocks."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(2)
+    n_rows, n_classes = 700, 3
+    state = rng.random((n_rows, n_classes)) * 10.0 ** -rng.choice([0, 3, 250], (n_rows, n_classes))
+    state[::7, 1] = 0.0
+    signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
+    repeat = rng.integers(1, 5, n_rows).astype(np.int32)
+    group = rng.integers(0, 4, n_rows).astype(np.int32)
+    counts = rng.integers(0, 9, n_rows).astype(np.int32)
+    table = np.exp(rng.normal(scale=30.0, size=(4, 2, n_classes)))
+    labels, units = rng.integers(0, n_classes, n_rows).astype(np.int32), rng.integers(1, 2**40, n_rows)
+    scores = rng.integers(-1, 2, state.shape).astype(float)
+
+    def results(backend: Backend) -> list[object]:
+        held, s, r, g = (backend.put(a) for a in (state, signs, repeat, group))
+        stats = backend.statistics(held, s, r, int(repeat.sum()), backend.maximum(held), Counts(backend.put(counts), 3))
+        flipped = backend.flip(stats, g, np.sign(table[:, 0] - 1 + 1e-9).astype(np.int8))
+        sums = backend.group_sums(stats, g, 4)
+        largest = float(backend.reweight(held, s, g, table))
+        found = [*sums, flipped.signed, stats.signed, stats.mass, largest, stats.shift]
+        found += [backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
+        f = backend.put(scores)
+        found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
+        backend.add_scores(f, g, table[:, 0])
+        return [*found, backend.get(f)]
+
+    for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
+
+
+def planted(case: Callable[[EmulatedGpu], None], file: str, original: str, replacement: str) -> Mutant:
+    return Mutant(file, original, replacement, case)
+
+
+MUTANTS = {
+    # ---- histogram
+    "shared memory is not cleared": planted(growth, "histogram", "i < n_cells; i += blockDim.x) cells[i] = 0;", "i < 0;) ;"),
+    "one cell too many is cleared": planted(growth, "histogram", "i < n_cells;", "i <= n_cells;"),
+    "no barrier after clearing": planted(growth, "histogram", "cells[i] = 0;\n    __syncthreads();", "cells[i] = 0;"),
+    "no barrier before the flush": planted(
+        growth, "histogram", "    __syncthreads();\n    if (idle) return;", "    if (idle) return;"
+    ),
+    "plain addition in shared memory": planted(
+        growth,
+        "histogram",
+        "atomicAdd(&cells[(g * bins_stride + (int)(code[b] >> shift & 255)) * 32], value[b]);",
+        "cells[(g * bins_stride + (int)(code[b] >> shift & 255)) * 32] += value[b];",
+    ),
+    "plain addition in global memory": planted(
+        growth,
+        "histogram",
+        "atomicAdd(&out[(i64)(bin_offset[feature] - first_bin + bin) * n_channels], value);",
+        "out[(i64)(bin_offset[feature] - first_bin + bin) * n_channels] += value;",
+    ),
+    "idle threads leave early": planted(growth, "histogram", "    if (!idle) {", "    if (idle) return;\n    {"),
+    "one row too many": planted(growth, "histogram", "inside = b * step < end - i", "inside = b * step <= end - i"),
+    "half of the codes are skipped": planted(
+        growth, "histogram", "(differs >> shift & 255) != 0", "(differs >> shift & 1) != 0"
+    ),
+    "the lanes left over add too": planted(
+        growth, "histogram", "row_of_lane >= rows_at_once ||", "row_of_lane > rows_at_once ||"
+    ),
+    "rows of the other tree": planted(growth, "histogram", "rows += (i64)tree * n_rows + r[START];", "rows += r[START];"),
+    "a tile's bins start at 0": planted(
+        wide, "histogram", "bin_offset[feature] - first_bin + bin", "bin_offset[feature] + bin"
+    ),
+    "channels of the first tile only": planted(
+        wide, "histogram", "channel_tile * channels_per_tile + place", "0 * channels_per_tile + place"
+    ),
+    # ---- siblings
+    "siblings are added": planted(growth, "siblings", "other[i] -= own[i]", "other[i] += own[i]"),
+    "subtracted before the bin is there": planted(
+        growth, "siblings", "if (member != SMALLER) return;\n    __syncthreads();", "if (member != SMALLER) return;"
+    ),
+    "no barrier before the rest is known": planted(
+        growth, "siblings", "atomicAdd(&sums[c], sum);\n    }\n    __syncthreads();", "atomicAdd(&sums[c], sum);\n    }"
+    ),
+    "warps overwrite each other's sums": planted(growth, "siblings", "atomicAdd(&sums[c], sum);", "sums[c] += sum;"),
+    # ---- sweep
+    "the highest of equal places": planted(ties, "sweep", "b.place < a.place", "b.place > a.place"),
+    "the constant classifier loses ties": planted(
+        ties, "sweep", "best.score > score_to_beat ?", "best.score >= score_to_beat ?"
+    ),
+    "no barrier after the warps' sums": planted(
+        growth,
+        "sweep",
+        "of_warp[warp * n_channels + c] = sum;\n    }\n    __syncthreads();",
+        "of_warp[warp * n_channels + c] = sum;\n    }",
+    ),
+    "too small for eight warps": planted(
+        growth, "sweep", "__shared__ Best bests[N_WARPS];\n    const int tree", "__shared__ Best bests[3];\n    const int tree"
+    ),
+    "a shuffle in a branch": planted(
+        growth,
+        "sweep",
+        "const int before = __shfl_up_sync(FULL_WARP, left, d);\n                if (lane >= d) left += before;",
+        "if (lane >= d) left += __shfl_up_sync(FULL_WARP, left, d);",
+    ),
+    "missing values always go left": planted(growth, "sweep", "right_allowed = missing;", "right_allowed = false;"),
+    "the smallest leaf does not matter": planted(
+        growth, "sweep", "left_allowed = with_missing >= min_count &&", "left_allowed = true ||"
+    ),
+    "bins behind the last": planted(growth, "sweep", "is_cut = bin >= 1 && bin < bins", "is_cut = bin >= 1 && bin <= bins"),
+    "edges by plain additions": planted(
+        growth, "sweep", "atomicAdd(&left[i % n_channels], h[i]);", "left[i % n_channels] += h[i];"
+    ),
+    "a later launch forgets the earlier": planted(wide, "sweep", "score = best_so_far[at];", "score = 0;"),
+    # ---- select
+    "the highest of equal nodes": planted(ties, "select", "node < best)", "node > best)"),
+    "lanes too far": planted(growth, "select", "for (int d = 16; d; d >>= 1)", "for (int d = 8; d; d >>= 1)"),
+    # ---- partition
+    "missing values are the smallest": planted(
+        growth, "partition", "code == MISSING_CODE ? missing_left : code <= cut", "code <= cut"
+    ),
+    "blocks overwrite each other's rows": planted(
+        growth, "partition", "first_left = atomicAdd(&cursors[0], n_left);", "first_left = cursors[0]; cursors[0] += n_left;"
+    ),
+    "counters are cleared too early": planted(
+        growth, "partition", "        __syncthreads();  // before the counters are cleared for the next stretch\n", ""
+    ),
+    "no barrier before the places are reserved": planted(
+        growth,
+        "partition",
+        "__popc(right & below);\n        __syncthreads();",
+        "__popc(right & below);",
+    ),
+    "cursors are left as they are": planted(growth, "partition", "cursors[2 * tree] = cursors[2 * tree + 1] = 0;", ""),
+    "both children in one histogram": planted(
+        growth, "partition", "r[SLOT] = left_is_smaller ? node[SLOT] : slot;", "r[SLOT] = left_is_smaller ? slot : slot;"
+    ),
+    "the cursor is cleared too early": planted(growth, "partition", "    __syncwarp();", ""),
+    "a zero edge votes for": planted(ties, "partition", "votes_for_right = edge > 0", "votes_for_right = edge >= 0"),
+    # ---- rows
+    "no barrier in the sums of a channel": planted(
+        rows, "quantise", "of_thread[threadIdx.x] = value;\n    __syncthreads();", "of_thread[threadIdx.x] = value;"
+    ),
+    "a block's sum by plain addition": planted(
+        rows, "quantise", "atomicAdd((u64*)&total[channel], (u64)sum);", "total[channel] += sum;"
+    ),
+    "no barrier in the maximum": planted(
+        rows, "reweight", "of_warp[threadIdx.x / 32] = value;\n    __syncthreads();", "of_warp[threadIdx.x / 32] = value;"
+    ),
+    "weights sink below the floor": planted(rows, "reweight", "product = product > lowest ? product : lowest;", ""),
+    "ties go to the highest class": planted(
+        rows, "reduce", "k < label ? score >= own : score > own", "k < label ? score > own : score >= own"
+    ),
+    "sums lose their sign": planted(
+        rows,
+        "reduce",
+        "atomicAdd((u64*)&signed_sums[cell], (u64)(i64)cells[e]);",
+        "atomicAdd((u64*)&signed_sums[cell], (u64)(u32)cells[e]);",
+    ),
+}
+
+
+def run(name: str) -> None:
+    MUTANTS[name].run()
+
+
+CASES = {"growth": growth, "ties": ties, "wide": wide, "rows": rows}
+
+
+def run_unchanged(name: str) -> None:
+    for order in ("forward", "reverse", "random"):
+        CASES[name](EmulatedGpu(order, seed=1))
+
+
+@cache
+def failures() -> dict[str, dict[str, str | None]]:
+    return mutants.failures(f"{__name__}:run", list(MUTANTS))
+
+
+@pytest.mark.parametrize("mode", mutants.MODES)
+def test_no_mode_objects_to_the_kernels(mode: str) -> None:
+    require(sanitized.unavailable(mode))
+    assert forked.outcomes(mode, f"{__name__}:run_unchanged", list(CASES)) == dict.fromkeys(CASES)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    for mode in mutants.MODES:
+        require(sanitized.unavailable(mode))
+    found = {mode: failure for mode, failure in failures()[name].items() if failure}
+    assert found
+    assert "CompileError" not in "".join(found.values())
