@@ -62,7 +62,6 @@ partition_rows(const u8* __restrict__ codes, const int* __restrict__ rows, int* 
         __syncthreads();
         if (goes_left) sorted[start + first_left + left_place] = row;
         if (goes_right) sorted[stop - 1 - first_right - right_place] = row;
-        __syncthreads();  // before the counters are cleared for the next stretch
     }
 }
 

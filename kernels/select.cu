@@ -26,6 +26,7 @@ select_node(i64* __restrict__ table, i64* __restrict__ current, int max_nodes, i
         const int node = __shfl_down_sync(FULL_WARP, best, d);
         if (key > best_key || (key == best_key && node >= 0 && node < best)) { best_key = key; best = node; }
     }
+    __syncwarp();  // all lanes have read the keys (shuffles do not order memory)
     if (lane != 0) return;
     current[tree] = best;
     if (best < 0) return;

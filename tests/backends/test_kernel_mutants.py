@@ -30,7 +30,7 @@ def growth(gpu: EmulatedGpu) -> None:
     """A batch of two trees: several blocks, ties between features, missing values on either side, counts."""
     gpu.limits = ONE_PROCESSOR  # few blocks, so that they take several stretches of rows
     rng = np.random.default_rng(0)
-    n_rows, n_classes = 2600, 3
+    n_rows, n_classes = 2600, 4  # five channels with the counts: 30 of 32 lanes add
     codes = rng.integers(1, 6, (7, n_rows))
     codes[1] = codes[0]
     codes[2] = np.where(rng.random(n_rows) < 0.3, 0, codes[2])
@@ -47,7 +47,7 @@ def growth(gpu: EmulatedGpu) -> None:
         signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
         return Stats(backend.put(both), 0, signed, mass, 30)
 
-    same_growth(gpu, matrix, batch, 5)
+    same_growth(gpu, matrix, batch, 12)
 
 
 def ties(gpu: EmulatedGpu) -> None:
@@ -57,6 +57,13 @@ def ties(gpu: EmulatedGpu) -> None:
     )
     q = np.array([[2, -2], [2, -2], [-2, 2], [-2, 2], [0, 0], [0, 0], [1, 1], [1, 1]] * 4)
     same_growth(gpu, coded(codes), lambda backend: stats_of(backend, q), 8)
+    # Two halves with the same cut inside: their nodes tie. A third class that the first cut leaves even has an edge of 0.
+    half, inside = np.repeat([1, 2], 8), np.tile([1, 2], 8)
+    twins = np.stack([np.where(half == 1, 9, -9), np.where(half == inside, 10, -10)], axis=1)
+    same_growth(gpu, coded([half, inside]), lambda backend: stats_of(backend, twins), 4)
+    same_growth(gpu, coded([half, inside]), lambda backend: stats_of(backend, twins), 2)  # no memory behind the last bin
+    even = np.column_stack([twins, np.ones(16, int)])
+    same_growth(gpu, coded([half, inside]), lambda backend: stats_of(backend, even), 4)
 
 
 def wide(gpu: EmulatedGpu) -> None:
@@ -190,23 +197,21 @@ MUTANTS = {
     "the smallest leaf does not matter": planted(
         growth, "sweep", "left_allowed = with_missing >= min_count &&", "left_allowed = true ||"
     ),
-    "bins behind the last": planted(growth, "sweep", "is_cut = bin >= 1 && bin < bins", "is_cut = bin >= 1 && bin <= bins"),
+    "bins behind the last": planted(ties, "sweep", "is_cut = bin >= 1 && bin < bins", "is_cut = bin >= 1 && bin <= bins"),
     "edges by plain additions": planted(
         growth, "sweep", "atomicAdd(&left[i % n_channels], h[i]);", "left[i % n_channels] += h[i];"
     ),
     "a later launch forgets the earlier": planted(wide, "sweep", "score = best_so_far[at];", "score = 0;"),
     # ---- select
     "the highest of equal nodes": planted(ties, "select", "node < best)", "node > best)"),
-    "lanes too far": planted(growth, "select", "for (int d = 16; d; d >>= 1)", "for (int d = 8; d; d >>= 1)"),
+    "lanes too far": planted(ties, "select", "for (int d = 16; d; d >>= 1)", "for (int d = 8; d; d >>= 1)"),
+    "the key is closed too early": planted(growth, "select", "    __syncwarp();", ""),
     # ---- partition
     "missing values are the smallest": planted(
         growth, "partition", "code == MISSING_CODE ? missing_left : code <= cut", "code <= cut"
     ),
     "blocks overwrite each other's rows": planted(
         growth, "partition", "first_left = atomicAdd(&cursors[0], n_left);", "first_left = cursors[0]; cursors[0] += n_left;"
-    ),
-    "counters are cleared too early": planted(
-        growth, "partition", "        __syncthreads();  // before the counters are cleared for the next stretch\n", ""
     ),
     "no barrier before the places are reserved": planted(
         growth,
