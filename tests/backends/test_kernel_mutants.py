@@ -204,7 +204,7 @@ MUTANTS = {
     "a later launch forgets the earlier": planted(wide, "sweep", "score = best_so_far[at];", "score = 0;"),
     # ---- select
     "the highest of equal nodes": planted(ties, "select", "node < best)", "node > best)"),
-    "lanes too far": planted(ties, "select", "for (int d = 16; d; d >>= 1)", "for (int d = 8; d; d >>= 1)"),
+    "most lanes are not asked": planted(ties, "select", "for (int d = 16; d; d >>= 1)", "for (int d = 1; d; d >>= 1)"),
     "the key is closed too early": planted(growth, "select", "    __syncwarp();", ""),
     # ---- partition
     "missing values are the smallest": planted(
