@@ -1,0 +1,43 @@
+"""Boosting on a backend that the measurement has opened itself, below the estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Backend
+from gpuboost.backends.threads import usable_threads
+from gpuboost.binning import BinMapper
+from gpuboost.boosters.adaboost_mh import AdaBoostMH
+from gpuboost.boosters.base import Problem
+from gpuboost.learners.base import Learner
+from gpuboost.learners.hamming_tree import HammingTree
+from gpuboost.training import Progress, Training, train
+
+LEAVES = 20
+
+
+def fit_bins(X: NDArray[Any]) -> BinMapper:
+    return BinMapper.fit(X, n_threads=usable_threads(None))
+
+
+def problem_on(backend: Backend, mapper: BinMapper, X: NDArray[Any], y: NDArray[Any]) -> Problem:
+    """Return a problem with the classes 0, 1, ... and rows that weigh the same."""
+    signs = np.where(np.arange(int(y.max()) + 1, dtype=y.dtype) == y[:, None], np.int8(1), np.int8(-1))
+    n_rows = len(y)
+    return Problem(backend, backend.encode(mapper, X), signs, np.ones(n_rows, np.int32), np.ones(n_rows), single_label=True)
+
+
+def boost(
+    problem: Problem,
+    rounds: int,
+    learner: Learner | None = None,
+    callbacks: Sequence[Callable[[Progress], Any]] = (),
+) -> Training:
+    """Run AdaBoost.MH with the estimator's defaults."""
+    booster = AdaBoostMH(learner or HammingTree(LEAVES), "single-label", "real")
+    units = np.ones(len(problem.signs), np.int64)
+    return train(booster, problem, units, n_rounds=rounds, callbacks=callbacks)

@@ -1,0 +1,101 @@
+"""The least that a launch must do by its shapes: bytes to move and integers to add, counted as in the kernels' headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+SECTOR = 32
+"""Bytes that a scattered access moves."""
+RECORD = 8
+"""Bytes of a column of a node's record."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a launch works on.
+
+    Attributes
+    ----------
+    a : dict
+        Its scalar arguments, and the bytes of its arrays, by name.
+    rows : int
+        Rows of the node that a growth kernel works on, else those of the problem.
+    features : int
+        Features that can be cut.
+    kept : float
+        The share of (row, feature) pairs that are not skipped; for nodes below the root, the root's.
+    """
+
+    a: dict[str, int]
+    rows: int
+    features: int
+    kept: float
+
+    @property
+    def nodes(self) -> float:
+        """Bytes of the histograms of a node."""
+        return 4.0 * self.a["bins_in_tile"] * self.a["n_channels"]
+
+    def pairs(self, bytes_of_pair: float) -> float:
+        """Bytes of arrays over (row, class)."""
+        return bytes_of_pair * self.a["n_rows"] * self.a["n_classes"]
+
+    def statistics(self, times: int) -> float:
+        """Bytes of so many passes over the statistics."""
+        return 4.0 * times * self.a["n_rows"] * self.a["n_channels"]
+
+    def each_row(self, bytes_of_row: float) -> float:
+        """Bytes of arrays over rows."""
+        return bytes_of_row * self.a["n_rows"]
+
+
+def table_bytes(w: Work) -> float:
+    return RECORD * w.a["max_nodes"] * (10 + 2 * w.a["n_channels"])
+
+
+BYTES: dict[str, Callable[[Work], float]] = {
+    # codes, row numbers and statistics once; the histograms' bins that are touched, once
+    "histogram": lambda w: w.rows * 4.0 * (w.a["n_words"] + 1 + w.a["n_channels"]) + w.nodes,
+    "siblings": lambda w: w.nodes * (3 if w.a["member"] == 2 or w.a["member"] == 1 else 1),
+    "sweep_edge": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
+    "choose_edge": lambda w: 12.0 * w.features * (1 if w.a["first_member"] == 0 else 2),
+    "select_node": table_bytes,
+    "partition_rows": lambda w: w.rows * (SECTOR + 8.0),
+    "partition_nodes": lambda w: w.rows * 8.0,
+    "plant": lambda w: w.each_row(4) + table_bytes(w),
+    "root_totals": lambda w: w.statistics(1),
+    "node_of_rows": lambda w: w.each_row(8),
+    "set_bit": lambda w: w.each_row(12),
+    "maximum": lambda w: 8.0 * w.a["n"],
+    "channel_sums": lambda w: w.pairs(8) + w.each_row(4),
+    "choose_shift": lambda w: 8.0 * w.a["n_classes"],
+    "quantise": lambda w: w.pairs(9) + w.each_row(4) + w.statistics(1),
+    "flip": lambda w: w.statistics(2) + w.each_row(4),
+    "group_sums": lambda w: w.statistics(1) + w.each_row(4),
+    "reweight": lambda w: w.pairs(17) + w.each_row(4),
+    "add_scores": lambda w: w.pairs(16) + w.each_row(4),
+    "errors": lambda w: w.pairs(8) + w.each_row(12),
+    "apply": lambda w: w.each_row(4 + SECTOR),
+    "predict": lambda w: w.pairs(16) + w.a["codes"],
+    "bin": lambda w: float(w.a["values"] + w.a["codes"]),
+    "pack": lambda w: float(w.a["columns"] + w.a["codes"]),
+    "count_codes": lambda w: float(w.a["codes"]),
+    "(zero)": lambda w: float(w.a["bytes"]),
+    "(put)": lambda w: float(w.a["bytes"]),
+}
+
+# Additions in shared memory.
+ADDS: dict[str, Callable[[Work], float]] = {
+    "histogram": lambda w: w.kept * w.rows * w.features * w.a["n_channels"],
+    "group_sums": lambda w: 2.0 * w.a["n_rows"] * w.a["n_classes"],
+    "count_codes": lambda w: float(w.a["codes"]),
+}
+
+
+def bytes_of(name: str, work: Work) -> float:
+    return BYTES[name](work)
+
+
+def adds_of(name: str, work: Work) -> float:
+    return ADDS[name](work) if name in ADDS else 0.0

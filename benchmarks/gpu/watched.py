@@ -1,0 +1,142 @@
+"""A device that notes what it is asked to do: every launch with its time on the device, and how long the host waited."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.gpu.machine import Card, Emulation, Stopwatch
+from gpuboost.backends.base import Frontier
+from gpuboost.backends.cuda_backend import CudaBackend
+from gpuboost.backends.gpu import Gpu
+from gpuboost.backends.kernels import Argument, Kernel
+
+
+@dataclass
+class Seen:
+    """Something that was queued.
+
+    Attributes
+    ----------
+    name : str
+        The kernel, or "(zero)" or "(put)".
+    arguments : dict
+        A kernel's scalar arguments by name, and the sizes in bytes of its arrays.
+    stopwatch : Stopwatch
+    """
+
+    name: str
+    arguments: dict[str, int]
+    stopwatch: Stopwatch
+
+
+class WatchedGpu:
+    """A `gpuboost.backends.gpu.Gpu` around another.
+
+    Parameters
+    ----------
+    machine : Card or Emulation
+    gpu : Gpu
+    timed : bool
+        Time everything that is queued. For that the device gets a backlog whenever the host has waited for it, so that short
+        kernels are not timed with the gaps before them; a round then takes longer than it does alone. If False, only waits and
+        launches are counted.
+    """
+
+    def __init__(self, machine: Card | Emulation, gpu: Gpu, *, timed: bool) -> None:
+        self.machine, self.gpu, self.is_timed = machine, gpu, timed
+        self.seen: list[Seen] = []
+        self.n_launches = self.n_waits = self.peak_bytes = 0
+        self.waited = 0.0
+        self.label, self.limits = gpu.label, gpu.limits
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.gpu, name)
+
+    @contextmanager
+    def _noted(self, name: str, arguments: dict[str, int]) -> Iterator[None]:
+        if not self.is_timed:
+            yield
+            return
+        with self.machine.timed() as stopwatch:
+            yield
+        self.seen.append(Seen(name, arguments, stopwatch))
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        array = self.gpu.empty(shape, dtype)
+        self.peak_bytes = max(self.peak_bytes, self.machine.held_bytes(self.gpu))
+        return array
+
+    def put(self, array: NDArray[Any]) -> Any:
+        with self._noted("(put)", {"bytes": array.nbytes}):
+            return self.gpu.put(array)
+
+    def zero(self, array: Any) -> None:
+        with self._noted("(zero)", {"bytes": array.nbytes}):
+            self.gpu.zero(array)
+
+    def get(self, array: Any) -> NDArray[Any]:
+        begun = time.perf_counter()
+        found = self.gpu.get(array)
+        self.waited += time.perf_counter() - begun
+        self.n_waits += 1
+        if self.is_timed:
+            self.machine.backlog()
+        return found
+
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
+    ) -> None:
+        self.n_launches += 1
+        if not self.is_timed:
+            self.gpu.launch(kernel, grid, block, arguments, shared_bytes)
+            return
+        named = {
+            p.name: a.nbytes if p.is_array else a for p, a in zip(kernel.parameters, arguments, strict=True) if a is not None
+        }
+        with self._noted(kernel.name, named):
+            self.gpu.launch(kernel, grid, block, arguments, shared_bytes)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A growth that a `WatchedBackend` has seen.
+
+    Attributes
+    ----------
+    first, stop : int
+        What it queued, in `WatchedGpu.seen`.
+    nodes : ndarray of int64, shape (n_nodes, 10)
+        The grown tree.
+    """
+
+    first: int
+    stop: int
+    nodes: NDArray[np.int64]
+
+
+class WatchedBackend(CudaBackend):
+    """The CUDA backend on a `WatchedGpu`; it keeps the node tables of its trees."""
+
+    gpu: WatchedGpu
+
+    def __init__(self, machine: Card | Emulation, *, timed: bool) -> None:
+        super().__init__(WatchedGpu(machine, machine.open_gpu(), timed=timed))
+        self.growths: list[Growth] = []
+        self._first = 0
+
+    def start_growth(self, data: Any, stats: Any, max_leaves: int) -> Frontier:
+        self._first = len(self.gpu.seen)
+        return super().start_growth(data, stats, max_leaves)
+
+    def read_nodes(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        stop = len(self.gpu.seen)
+        nodes, edges = super().read_nodes(frontier)
+        self.growths.append(Growth(self._first, stop, nodes[0]))
+        return nodes, edges
