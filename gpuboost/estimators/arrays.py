@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.adopt import as_cupy, lies_on_device
 
-__all__ = ["dtype_of", "lies_on_device", "like", "origin", "to_host", "with_slices"]
+__all__ = ["device_array", "dtype_of", "lies_on_device", "like", "origin", "to_host"]
 
 
 def origin(x: Any, packages: Iterable[str]) -> str | None:
@@ -47,10 +47,7 @@ def to_host(x: Any, name: str = "the array") -> Any:
     if origin(x, ("torch",)):
         dtype_of(x, name)
         return x.numpy(force=True)  # detached, and copied from wherever it is
-    if lies_on_device(x):
-        dtype_of(x, name)
-        return as_cupy(x).get()
-    return x
+    return as_cupy(device_array(x, name)).get() if lies_on_device(x) else x
 
 
 def like(result: NDArray[Any], x: Any) -> Any:
@@ -80,10 +77,15 @@ def dtype_of(x: Any, name: str) -> np.dtype[Any]:
     return dtype
 
 
-def with_slices(x: Any, name: str) -> Any:
-    """Return a dense device array that can be sliced: x itself, or, if x offers only its memory, a CuPy array of that."""
+def device_array(x: Any, name: str) -> Any:
+    """Return a device array that has a shape, a dtype and slices: x itself, or a CuPy array if x offers only its memory.
+
+    Raises the same errors as `to_host`.
+    """
     _refuse(x, name)
-    return x if all(hasattr(x, what) for what in ("shape", "dtype", "__getitem__")) else as_cupy(x)
+    x = x if all(hasattr(x, what) for what in ("shape", "dtype", "__getitem__")) else as_cupy(x)
+    dtype_of(x, name)
+    return x
 
 
 def _refuse(x: Any, name: str) -> None:
@@ -91,7 +93,7 @@ def _refuse(x: Any, name: str) -> None:
     source = origin(x, ("torch", "cudf", "cupyx"))
     kind = type(x).__name__
     if source == "cudf":
-        raise TypeError(f"{name} is a {kind} of cuDF, which is not supported; pass {name}.to_cupy() or {name}.to_pandas()")
+        raise TypeError(f"{name} is a {kind} of cuDF, which is not supported; use .to_cupy() or .to_pandas()")
     if source == "cupyx" or (source == "torch" and str(x.layout) != "torch.strided"):
         dense = "toarray" if source == "cupyx" else "to_dense"
-        raise TypeError(f"{name} is sparse ({kind}), but dense data is required; pass {name}.{dense}()")
+        raise TypeError(f"{name} is sparse ({kind}), but dense data is required; use .{dense}()")

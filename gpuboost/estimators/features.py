@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.estimators.arrays import dtype_of, lies_on_device, to_host, with_slices
+from gpuboost.estimators.arrays import device_array, dtype_of, lies_on_device, to_host
 from gpuboost.estimators.containers import frame_columns, frame_names, is_categorical, is_missing, to_numpy
 
 ADVICE = "encode it as numbers first, for instance with OneHotEncoder or OrdinalEncoder of sklearn.preprocessing"
@@ -63,7 +63,7 @@ def _checked(X: Any, estimator: Any, name: str) -> NDArray[Any]:
 
 def _checked_on_device(X: Any, estimator: Any, name: str) -> Any:
     """Return a device array whose shape and dtype will do. Its values are not looked at."""
-    X = with_slices(X, name)
+    X = device_array(X, name)
     dtype, shape = dtype_of(X, name), tuple(X.shape)
     if dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {dtype}")

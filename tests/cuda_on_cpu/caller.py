@@ -6,13 +6,14 @@ Their memory is NumPy's, but what reads it as if it were on the host fails, and 
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends import adopt as adopting
@@ -219,7 +220,9 @@ TORCH = SimpleNamespace(Tensor=Tensor, from_numpy=Tensor)
 @contextmanager
 def modules() -> Iterator[None]:
     """Let ``cupy`` and ``torch`` be loaded."""
-    with mock.patch.dict("sys.modules", {"cupy": CUPY, "torch": TORCH}):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "cupy", CUPY)
+        patch.setitem(sys.modules, "torch", TORCH)
         yield
 
 
