@@ -10,6 +10,7 @@
 
 #include "fibers.h"
 #include "runtime.h"
+#include "shared_memory.h"
 
 #include <algorithm>
 #include <cstdarg>
@@ -48,6 +49,7 @@ struct Meeting {  // lanes that wait for one another in a primitive
     unsigned mask, arrived;
     Primitive primitive;
     Place place;
+    unsigned parity;  // of the event that orders their memory
 };
 
 struct Warp {
@@ -151,7 +153,7 @@ size_t n_turns, turn;
 
 void set_up_fibers(uint64_t n_blocks)
 {
-    n_turns = n_blocks < 2 ? 1 : std::max<size_t>(2, std::min<size_t>(n_blocks, 768 / threads.size()));
+    n_turns = n_blocks < 2 ? 1 : std::max<size_t>(2, std::min<size_t>(n_blocks, 512 / threads.size()));
     while (fibers.size() < n_turns * threads.size()) new_fiber();
 }
 Context* fiber_for(Thread& thread) { return &fibers[turn * threads.size() + thread.number]; }
@@ -248,67 +250,11 @@ void finish_thread()
 
 // ---- shared memory ----------------------------------------------------------------------------------------------------------
 
-std::vector<void*> shared_memory;  // of the block
-
-#ifdef EMULATOR_TSAN
-
-// Blocks must not share memory, or they would seem to race for it; and malloc would count as a write. So take it from one big
-// mapping that the sanitizer does not know, from its start in each launch.
-constexpr size_t ARENA = 4ull << 30;
-char* arena;
-size_t arena_used;
-
-void set_up_shared_memory()
-{
-    if (!arena) {
-        arena = (char*)mmap(nullptr, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (arena == MAP_FAILED) abort();
-    }
-    arena_used = 0;
-}
-void* take_memory(size_t size)
-{
-    void* memory = arena + arena_used;
-    arena_used += (size + 15) / 16 * 16;
-    if (arena_used > ARENA) abort();
-    return memory;
-}
-void free_shared_memory() {}
-
-#else
-
-void set_up_shared_memory() {}
-void* take_memory(size_t size)
-{
-    void* memory = malloc(size);  // just as much, so that the address sanitizer sees what is beyond
-    if (!memory) abort();
-    shared_memory.push_back(memory);
-    return memory;
-}
-void free_shared_memory()
-{
-    for (void* memory : shared_memory) free(memory);
-    shared_memory.clear();
-}
-
-#endif
-
-// Garbage that depends on the seed and has no zero bytes: what is read before it is written shows.
-void fill_with_garbage(void* memory, size_t size)
-{
-    const uint64_t seed = random_number();
-    const auto garbage = [seed](size_t i) { return ((seed + i) * 0x9e3779b97f4a7c15u >> 7) | 0x0101010101010101u; };
-    const size_t n_words = size / 8;
-    for (size_t i = 0; i < n_words; ++i) static_cast<uint64_t*>(memory)[i] = garbage(i);
-    const uint64_t last = garbage(n_words);
-    __builtin_memcpy(static_cast<char*>(memory) + 8 * n_words, &last, size % 8);
-}
-
 void* new_shared_memory(size_t size)
 {
     shared_used += size;
     void* memory = take_memory(size);
-    fill_with_garbage(memory, size);
+    fill_with_garbage(memory, size, random_number());
     return memory;
 }
 
@@ -474,7 +420,7 @@ uint64_t meet(Primitive primitive, unsigned mask, uint64_t value, int source, Pl
     while (i < warp.n_meetings && warp.meetings[i].mask != mask) ++i;
     Meeting& meeting = warp.meetings[i];
     if (i == warp.n_meetings) {
-        meeting = {mask, 0, primitive, place};
+        meeting = {mask, 0, primitive, place, warp.parity ^= 1};
         ++warp.n_meetings;
     }
     if (meeting.primitive != primitive || meeting.place.line != place.line || meeting.place.file != place.file)
@@ -485,12 +431,11 @@ uint64_t meet(Primitive primitive, unsigned mask, uint64_t value, int source, Pl
     me.place = place;
     me.state = State::IN_WARP;
 
-    void* event = warp_event(me.number / WARP, warp.parity);
+    void* event = warp_event(me.number / WARP, meeting.parity);
     const bool orders_memory = primitive == Primitive::SYNC;  // shuffles and votes do not
     if (orders_memory) release(event);
     if (meeting.arrived == mask) {
         if (!orders_memory) give_results(warp, first, mask, primitive);
-        else warp.parity ^= 1;
         make_ready(first, mask);
         meeting = warp.meetings[--warp.n_meetings];
     }

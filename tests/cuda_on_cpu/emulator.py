@@ -213,7 +213,7 @@ def runtime() -> ctypes.CDLL:
     mode = sanitizer()
     # Not compiled with the sanitizer: only what kernels do is watched.
     flags = (*FLAGS, "-O2", "-Wall", "-Wextra", *(flag for flag in SANITIZERS[mode] if flag.startswith("-D")))
-    key = (*map(own_source, ("runtime.h", "fibers.h", "emulator.cpp")), *flags)
+    key = (*map(own_source, ("runtime.h", "fibers.h", "shared_memory.h", "emulator.cpp")), *flags)
     path = cached(f"runtime-{mode or 'plain'}", key, lambda path: compiler(*flags, HERE / "emulator.cpp", "-o", path))
     library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     u, size = ctypes.c_uint, ctypes.c_size_t

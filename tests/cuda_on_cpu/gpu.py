@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,13 @@ from tests.cuda_on_cpu.device_array import DeviceArray
 from tests.cuda_on_cpu.requirement import require
 
 LIMITS = Limits(n_multiprocessors=4, shared_per_block=99 * 1024, shared_per_multiprocessor=100 * 1024)
-GARBAGE = 1 << 20
+N_GARBAGE = (1 << 20) + 1  # odd, so that where it is repeated words differ
+
+
+@lru_cache(maxsize=8)
+def garbage(seed: int) -> NDArray[np.uint8]:
+    """Bytes other than 0."""
+    return np.random.default_rng(seed).integers(1, 256, N_GARBAGE, np.uint8)
 
 
 class EmulatedGpu:
@@ -61,13 +68,13 @@ class EmulatedGpu:
         self._source = source
         self._n_launches = 0
         self._compiled: dict[str, emulator.CompiledKernel] = {}
-        # Odd numbers of bytes, so that words at different places differ.
-        self._garbage = np.random.default_rng(seed).integers(1, 256, GARBAGE + 1, np.uint8)
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
         memory = self._allocate(shape, np.dtype(dtype))
-        garbage = np.resize(self._garbage, memory.nbytes) if memory.nbytes > GARBAGE else self._garbage[: memory.nbytes]
-        memory.reshape(-1).view(np.uint8)[:] = garbage
+        filling = garbage(self._seed)
+        memory.reshape(-1).view(np.uint8)[:] = (
+            filling[: memory.nbytes] if memory.nbytes <= N_GARBAGE else np.resize(filling, memory.nbytes)
+        )
         return DeviceArray(memory)
 
     def put(self, array: NDArray[Any]) -> DeviceArray:

@@ -195,6 +195,23 @@ extern "C" __global__ void __launch_bounds__(32) without_syncwarp(int* out)
     out[threadIdx.x] = cells[31 - threadIdx.x] * one;
 }
 
+// Two halves of a warp take different numbers of steps, each in an order of its own.
+extern "C" __global__ void __launch_bounds__(32) syncwarp_of_halves(int* out)
+{
+    __shared__ int cells[32];
+    const int t = threadIdx.x, first = t & 16;
+    const unsigned mask = 0xffffu << first;
+    cells[t] = t;
+    for (int i = 0; i < 3 + first; ++i) {
+        __syncwarp(mask);
+        const int next = cells[first + (t + 1) % 16];
+        __syncwarp(mask);
+        cells[t] = next;
+    }
+    __syncwarp();
+    out[t] = cells[31 - t];
+}
+
 extern "C" __global__ void plain_add_in_block(int* out)
 {
     __shared__ int sum;

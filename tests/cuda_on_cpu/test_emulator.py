@@ -192,6 +192,9 @@ def test_fence_and_syncwarp(gpu: EmulatedGpu) -> None:
     assert (ticket, total) == ([9], [45])
     (out,) = run(gpu, "with_syncwarp", "out:i4*", zeros(32), block=32)
     assert out == list(range(31, -1, -1))
+    (out,) = run(gpu, "syncwarp_of_halves", "out:i4*", zeros(32), block=32)
+    # 3 steps around the lower half; 16 + 3 steps, one round more, around the upper one.
+    assert out[::-1] == [(t + 3) % 16 for t in range(16)] + [16 + (t + 3) % 16 for t in range(16)]
 
 
 def test_orders() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from gpuboost.backends import kernels
 from gpuboost.errors import DeviceMemoryError
+from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 
 ROWS = np.arange(24, dtype=np.int32).reshape(4, 6)
@@ -122,6 +123,16 @@ def test_memory_is_counted() -> None:
     assert gpu.free_bytes() == 600  # the view needs it
     del view
     assert gpu.free_bytes() == 1000
+
+
+def test_a_missing_compiler_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulator, "unavailable", lambda: "there is no compiler")
+    monkeypatch.delenv("REQUIRE_EMULATOR", raising=False)
+    with pytest.raises(pytest.skip.Exception, match=r"^there is no compiler$"):
+        EmulatedGpu()
+    monkeypatch.setenv("REQUIRE_EMULATOR", "1")
+    with pytest.raises(pytest.fail.Exception, match=r"^REQUIRE_EMULATOR=1, but there is no compiler$"):
+        EmulatedGpu()
 
 
 def test_order_is_checked() -> None:
