@@ -66,7 +66,7 @@ add_rows(int* __restrict__ cells, const u32* __restrict__ column, u32 skip, cons
     }
 }
 
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(1024, 1)
 histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const int* __restrict__ words,
           const int* __restrict__ n_bins, const int* __restrict__ bin_offset, const int* __restrict__ rows,
           const int* __restrict__ q, const i64* __restrict__ table, const i64* __restrict__ current,

@@ -15,7 +15,7 @@
 
 #include "common.cuh"
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 1)
 siblings(const u8* __restrict__ skipped, const int* __restrict__ features, const int* __restrict__ n_bins,
          const int* __restrict__ bin_offset, const i64* __restrict__ table, const i64* __restrict__ current,
          int* __restrict__ histograms, int n_trees, int max_nodes, int n_channels, int member, int first_feature, int first_bin,

@@ -20,7 +20,7 @@ REGISTERS: dict[str, int] = {}
 """Kernels that need more, and how many."""
 STACK_FRAMES: dict[str, int] = {}
 """Kernels that index an array of their own at run time, and the bytes of it."""
-SPILLED = {("histogram", 100): 8, ("siblings", 100): 48}
+SPILLED: dict[tuple[str, int], int] = {}
 """Bytes that the compiler rather stores and loads than give up full occupancy, with 32 registers, on an architecture."""
 
 ENTRY_POINT = re.compile(r'^extern "C" __global__ void(?: __launch_bounds__\((\d+)(?:, \d+)?\))?\s+(\w+)\(', re.MULTILINE)

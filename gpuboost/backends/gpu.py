@@ -43,7 +43,7 @@ class DeviceMatrix:
     Attributes
     ----------
     values : device array of uint8, shape (n_bytes,)
-        Its bytes.
+        Its bytes, from the first element on.
     dtype : numpy.dtype
         A float of 32 or 64 bits, or an integer.
     shape, strides : tuple of int

@@ -170,7 +170,7 @@ def source_folder() -> Path:
 
 
 def source(file: str) -> str:
-    """Return ``kernels/<file>.cu`` with our headers pasted in.
+    """Return ``kernels/<file>.cu`` with our headers pasted in, and what a compiler needs to name the right lines.
 
     Caches key on the source text; a header that is only named would change behind their back.
     """
@@ -179,10 +179,16 @@ def source(file: str) -> str:
 
     def read(name: str) -> str:
         pasted.add(name)
-        text = (folder / name).read_text(encoding="utf-8")
-        return re.sub(r'^#include "(\w+\.cuh)"$', lambda m: "" if m[1] in pasted else read(m[1]), text, flags=re.M)
+        lines = []
+        for number, line in enumerate((folder / name).read_text(encoding="utf-8").splitlines(), start=1):
+            include = re.fullmatch(r'#include "(\w+\.cuh)"', line)
+            if include is None:
+                lines.append(line)
+            elif include[1] not in pasted:
+                lines += [f'#line 1 "{include[1]}"', read(include[1]), f'#line {number + 1} "{name}"']
+        return "\n".join(lines)
 
-    return read(f"{file}.cu")
+    return read(f"{file}.cu") + "\n"
 
 
 # ---- launching ---------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any
 
 import joblib
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from gpuboost import DeviceUnavailableError
+from gpuboost.backends import cuda_setup
 from gpuboost.backends.threads import usable_threads
 from tests.traps.problem import NOISY, SMALLEST_LEAF, VARIANTS, X, Y, digest, make, run_python
 
@@ -25,7 +27,7 @@ FIT_NOISE = """
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20000, 10))
 y = np.digitize(X[:, 0] + rng.normal(size=20000), [-1, 0, 1])
-model = AdaBoostMHClassifier(n_estimators=5, max_leaf_nodes=8)
+model = AdaBoostMHClassifier(n_estimators=5, max_leaf_nodes=8, device="cpu")
 print(*{model.set_params(n_jobs=n).fit(X, y).ensemble_.digest() for n in (1, 2, 3, 4, None)})
 """
 
@@ -89,7 +91,7 @@ FORK = """
 import multiprocessing
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2000, 5)); y = (X[:, 0] + rng.normal(size=2000) > 0).astype(int)
-def fit(_): return AdaBoostMHClassifier(n_estimators=2, max_leaf_nodes=8).fit(X, y).ensemble_.digest()
+def fit(_): return AdaBoostMHClassifier(n_estimators=2, max_leaf_nodes=8, device="cpu").fit(X, y).ensemble_.digest()
 before = fit(0)
 with multiprocessing.get_context("fork").Pool(2) as pool: after = pool.map(fit, range(2))
 print(after == [before] * 2)
@@ -114,6 +116,8 @@ print(model.device_, model.score(X, X[:, 0] > 9))
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", 0, 7, np.int64(0)])
 def test_a_gpu_that_was_asked_for_and_is_not_there(device: Any) -> None:
     model = make(device="cpu").fit(X, Y)
+    if cuda_setup.trouble(int(device) if isinstance(device, Integral) else 1 if device == "cuda:1" else None) is None:
+        pytest.skip(f"there is such a GPU: {device!r}")
     with pytest.raises(DeviceUnavailableError, match="cuda"):
         make(device=device).fit(X, Y)
     with pytest.raises(DeviceUnavailableError, match="cuda"):
@@ -121,7 +125,7 @@ def test_a_gpu_that_was_asked_for_and_is_not_there(device: Any) -> None:
 
 
 def test_device_names() -> None:
-    assert make(device="auto").fit(X, Y).device_ == "cpu"
+    assert make(device="cpu").fit(X, Y).device_ == "cpu"
     assert make(device="numpy").fit(X, Y).device_ == "numpy"
     for wrong in ("gpu", "cuda:", "CPU", -1, True, None, 1.0):
         with pytest.raises(ValueError, match="device"):
