@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, SupportsFloat, TypeAlias
+from typing import Any, Literal, SupportsFloat, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ START, STOP, FEATURE, CUT, MISSING_LEFT, LEFT, BASELINE, KEY, GAIN, SLOT = range
 
 CLOSED = -1
 """The key of a node that is not in the queue."""
+
+Criterion: TypeAlias = Literal["edge", "gini"]
+"""What a cut is worth, see `Backend.expand`."""
 
 
 @dataclass
@@ -50,6 +53,8 @@ class Stats:
         Sum of abs(q) over the rows.
     min_count : int
         Both sides of a cut must have rows with counts of at least this sum. 0: every cut will do.
+    criterion : {"edge", "gini"}
+        What trees that are grown from these statistics are cut by. For "gini" no q is negative.
     """
 
     q: Device
@@ -57,6 +62,7 @@ class Stats:
     signed: NDArray[np.int64]
     mass: NDArray[np.int64]
     min_count: int = 0
+    criterion: Criterion = "edge"
 
     @property
     def n_channels(self) -> int:
@@ -70,6 +76,11 @@ class Stats:
     def total(self) -> int:
         """The total weight, in units."""
         return int(self.mass.sum())
+
+    @property
+    def n_voting(self) -> int:
+        """The number of channels whose edges a node's baseline is made of."""
+        return self.n_classes if self.criterion == "edge" else 0
 
 
 @dataclass(frozen=True)
@@ -106,8 +117,9 @@ class Frontier:
         FEATURE : the best cut's feature, -1 if the constant classifier is best;
         CUT, MISSING_LEFT : codes ``1 .. cut`` go left, and so does the missing code if missing-left is 1;
         LEFT : the left child of a node that was cut, else 0 (the right child is the next node);
-        BASELINE : the edge that the parent's votes give on the node's rows, 0 for a root;
-        KEY : what cutting the node would add to the tree's edge, `CLOSED` if it is not in the queue;
+        BASELINE : the edge that the parent's votes give on the node's rows, 0 for a root and for criteria without votes;
+        KEY : what cutting the node would add to the tree's worth, `CLOSED` if it is not in the queue. An integer for the
+        criterion "edge"; else the bits of a float64 that is not negative, which have the order of the numbers (`as_float`);
         GAIN : the key that it was popped with, else 0;
         SLOT : a backend's own.
     totals : device array of int64, shape (T, M, C)
@@ -131,6 +143,11 @@ class Frontier:
     current: Device
     step: int = 0
     work: dict[Any, Any] = field(default_factory=dict)
+
+
+def as_float(bits: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the keys or gains of a criterion other than "edge" as the numbers that they are the bits of."""
+    return bits.view(np.float64)
 
 
 def new_nodes(n_trees: int, n_rows: int, max_leaves: int) -> NDArray[np.int64]:
@@ -262,6 +279,14 @@ class Backend(ABC):
         votes of eq. 13 of Kegl 2014), that of the constant classifier ``sum_k abs(P_k)``. The highest score wins; ties go to
         the constant classifier, then to the lowest feature, then the lowest cut, then missing-left. A cut with a side whose
         counts are below ``min_count`` is no candidate. The node is queued with its score minus its baseline as key. Exact.
+
+        With the criterion "gini" a cut's score is ``purity(L) + purity(P - L) - purity(P)`` with
+
+            purity(S) = (sum_k S_k S_k) / (sum_k S_k), or 0 if that sum is 0,
+
+        in float64: every S_k becomes a float64, the sums are taken in the order of the classes, and the two additions from the
+        left (the decrease of the weighted Gini impurity; section 3.3 of the GAMBLE paper has the same optimum). The constant
+        classifier's score is 0.
         """
 
     @abstractmethod

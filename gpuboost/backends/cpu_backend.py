@@ -220,6 +220,7 @@ class CpuBackend(Backend):
                 frontier.work["histograms"][t],
                 frontier.stats.n_classes,
                 frontier.stats.min_count,
+                criterion_number(frontier.stats),
                 small,
                 large,
                 unrolled(q.shape[2]),
@@ -246,7 +247,17 @@ class CpuBackend(Backend):
         self.team.map(cpu_growth.histogram, n_blocks * n_chunks, work, *counting)
 
         shared = (data.usable, data.bin_offsets, data.has_missing, data.skipped)
-        own = (totals[small], totals[large], frontier.stats.n_classes, frontier.stats.min_count, parts, child, other, lanes)
+        own = (
+            totals[small],
+            totals[large],
+            frontier.stats.n_classes,
+            frontier.stats.min_count,
+            criterion_number(frontier.stats),
+            parts,
+            child,
+            other,
+            lanes,
+        )
         found = self.team.map(cpu_growth.finish, len(data.usable), child.size * (6 + n_chunks), *shared, *own)
         for m, bests in zip((small, large), zip(*found, strict=True), strict=True):
             if m >= 0:
@@ -266,7 +277,7 @@ class CpuBackend(Backend):
         for t, node in enumerate(f.current.tolist()):
             if node >= 0 and f.nodes[t, node, LEFT]:
                 cpu_growth.partition(
-                    f.data.blocks, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], f.stats.n_classes, node
+                    f.data.blocks, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], f.stats.n_voting, node
                 )
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:
@@ -327,6 +338,11 @@ class CpuBackend(Backend):
     def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
         loop = cpu_rows.class_errors if target.ndim == 1 else cpu_rows.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
+
+
+def criterion_number(stats: Stats) -> int:
+    """Return what stands for the statistics' criterion in compiled functions."""
+    return cpu_growth.GINI if stats.criterion == "gini" else 0
 
 
 def slots_needed(max_leaves: int) -> int:

@@ -129,7 +129,10 @@ def complete(
 # ---- sweeps ------------------------------------------------------------------------------------------------------------------
 
 Best = tuple[Int, Int, Int, Int]
-"""(score, feature, cut, missing_left); feature -1 is the constant classifier."""
+"""(score, feature, cut, missing_left); feature -1 is the constant classifier. Scores are integers, or the bits of floats."""
+
+GINI = 1
+"""Stands for the criterion "gini" in the arguments of compiled functions; 0 is "edge"."""
 
 
 @compiled
@@ -189,6 +192,71 @@ def sweep(
 
 
 @compiled
+def purity(sums: Array, n_classes: int) -> float:
+    """Return the sum of the squares over the sum, see `gpuboost.backends.base.Backend.expand`."""
+    squares, total = 0.0, np.int64(0)
+    for c in range(n_classes):
+        s = np.float64(sums[c])
+        squares += s * s
+        total += sums[c]
+    return squares / np.float64(total) if total > 0 else 0.0
+
+
+@compiled
+def gini(left: Array, start: Array, n_classes: int, whole: float) -> float:
+    """Return what it adds to the purity ``whole`` of a node with the sums ``start`` to have ``left`` apart."""
+    left_squares, right_squares = 0.0, 0.0
+    left_total, right_total = np.int64(0), np.int64(0)
+    for c in range(n_classes):
+        a, b = np.int64(left[c]), np.int64(start[c]) - np.int64(left[c])
+        x, y = np.float64(a), np.float64(b)
+        left_squares += x * x
+        right_squares += y * y
+        left_total += a
+        right_total += b
+    one = left_squares / np.float64(left_total) if left_total > 0 else 0.0
+    other = right_squares / np.float64(right_total) if right_total > 0 else 0.0
+    return one + other - whole
+
+
+@compiled
+def sweep_gini(
+    f: int,
+    bin_offsets: Array,
+    has_missing: Array,
+    histogram: Array,
+    start: Array,
+    n_classes: int,
+    min_count: int,
+    whole: float,
+    best: Best,
+) -> Best:
+    """As `sweep`, for the criterion "gini"; ``whole`` is the node's purity."""
+    n_channels = histogram.shape[1]
+    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    score, feature, chosen, side = best
+    most = np.int64(score).view(np.float64)
+    missing = histogram[first + MISSING_CODE]
+    both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the right and on the left
+    both[1] = missing
+    for cut in range(1, n_bins if has_missing[f] else n_bins - 1):
+        for c in range(n_channels):
+            h = histogram[first + cut, c]
+            both[0, c] += h
+            both[1, c] += h
+        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
+            left = both[missing_left]
+            if min_count > 0:
+                count = np.int64(left[n_classes])
+                if min(count, np.int64(start[n_classes]) - count) < min_count:
+                    continue
+            found = gini(left, start, n_classes, whole)
+            if found > most:
+                most, feature, chosen, side = found, f, cut, missing_left
+    return np.float64(most).view(np.int64), feature, chosen, side
+
+
+@compiled
 def finish(
     lo: int,
     hi: int,
@@ -200,6 +268,7 @@ def finish(
     other_total: Array,
     n_classes: int,
     min_count: int,
+    criterion: int,
     parts: Array,
     child: Array,
     other: Array,
@@ -216,13 +285,21 @@ def finish(
     score, other_score = np.int64(0), np.int64(0)
     for c in range(len(total)):
         start[c], other_start[c] = total[c], other_total[c]
-        if c < n_classes:
+        if c < n_classes and criterion != GINI:
             score += abs(total[c])
             other_score += abs(other_total[c])
     best, other_best = (score, -1, 0, 0), (other_score, -1, 0, 0)
+    whole, other_whole = purity(start, n_classes), purity(other_start, n_classes)
     for u in range(lo, hi):
         f = usable[u]
         complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
+        if criterion == GINI:
+            best = sweep_gini(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
+            if len(other):
+                other_best = sweep_gini(
+                    f, bin_offsets, has_missing, other, other_start, n_classes, min_count, other_whole, other_best
+                )
+            continue
         best = sweep(f, bin_offsets, has_missing, child, start, edges, n_classes, min_count, best, lanes)
         if len(other):
             other_best = sweep(f, bin_offsets, has_missing, other, other_start, edges, n_classes, min_count, other_best, lanes)
@@ -300,7 +377,7 @@ def select(step: Int, nodes: Array, current: Array, n_slots: int) -> bool:
 
 @compiled
 def partition(
-    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_classes: int, m: int
+    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_voting: int, m: int
 ) -> None:
     """Divide node m of one tree; rows keep their order on both sides, which keeps later reads sequential."""
     node = nodes[m]
@@ -327,7 +404,7 @@ def partition(
         vote = 1 if edges[m, c] > 0 else -1  # eq. 13
         totals[child, c] = (totals[m, c] - edges[m, c]) // 2
         totals[child + 1, c] = (totals[m, c] + edges[m, c]) // 2
-        if c < n_classes:
+        if c < n_voting:
             nodes[child, BASELINE] -= vote * totals[child, c]
             nodes[child + 1, BASELINE] += vote * totals[child + 1, c]
 
@@ -347,6 +424,7 @@ def expand(
     histograms: Array,
     n_classes: int,
     min_count: int,
+    criterion: int,
     small: int,
     large: int,
     lanes: tuple[int, ...],
@@ -368,6 +446,7 @@ def expand(
         totals[large],
         n_classes,
         min_count,
+        criterion,
         none,
         child,
         other,

@@ -32,6 +32,14 @@ from gpuboost.tree import Tree
 IntArray = NDArray[np.int64]
 
 
+def purity(sums: IntArray) -> float:
+    """Return the sum of the squares of ``sums`` over their sum, or 0; in float64, class by class."""
+    squares = 0.0
+    for s in sums.astype(np.float64).tolist():
+        squares += s * s
+    return squares / float(sums.sum()) if sums.any() else 0.0
+
+
 class NumpyBackend(Backend):
     """Every primitive in NumPy on the host."""
 
@@ -125,7 +133,7 @@ class NumpyBackend(Backend):
             frontier.edges[t, node] = edges
             row = frontier.nodes[t, node]
             row[[FEATURE, CUT, MISSING_LEFT]] = best
-            row[KEY] = score - row[BASELINE]
+            row[KEY] = score - row[BASELINE] if isinstance(score, int) else np.float64(score).view(np.int64)
 
     def histogram(self, data: BinnedMatrix, q: NDArray[np.int32], rows: NDArray[np.int32]) -> IntArray:
         bins = data.codes[:, rows] + data.bin_offsets[:-1, None]
@@ -135,21 +143,28 @@ class NumpyBackend(Backend):
 
     def sweep(
         self, data: BinnedMatrix, stats: Stats, histogram: IntArray, total: IntArray
-    ) -> tuple[int, IntArray, tuple[int, int, int]]:
+    ) -> tuple[float, IntArray, tuple[int, int, int]]:
         """Return the best score, its channels' edges, and its (feature, cut, missing_left)."""
         k = stats.n_classes
-        best_score, best_edges, best = int(abs(total[:k]).sum()), total, (-1, 0, 0)
+        best_score, best_edges, best = self.score(stats, total, 0 * total), total, (-1, 0, 0)
         for f in np.flatnonzero(data.usable).tolist():
             h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
             for cut in range(1, len(h)):
                 for missing_left in (1, 0):
                     left = h[1 : cut + 1].sum(axis=0) + missing_left * h[MISSING_CODE]
                     edges = total - 2 * left
-                    score = int(abs(edges[:k]).sum())
+                    score = self.score(stats, total, left)
                     counts = [left[k], total[k] - left[k]] if stats.min_count else [0]
                     if score > best_score and min(counts) >= stats.min_count:
                         best_score, best_edges, best = score, edges, (f, cut, missing_left)
         return best_score, best_edges, best
+
+    def score(self, stats: Stats, total: IntArray, left: IntArray) -> float:
+        """Return what it is worth to cut a node with these sums; nothing on the left is the constant classifier."""
+        p, left = total[: stats.n_classes], left[: stats.n_classes]
+        if stats.criterion == "edge":
+            return int(abs(p - 2 * left).sum())
+        return max(purity(left) + purity(p - left) - purity(p), 0.0)
 
     def select(self, frontier: Frontier) -> bool:
         for t, nodes in enumerate(frontier.nodes):
@@ -176,9 +191,7 @@ class NumpyBackend(Backend):
             for child, side, bounds in ((left, -1, (start, middle)), (left + 1, 1, (middle, stop))):
                 frontier.totals[t, child] = (total + side * edges) // 2
                 frontier.nodes[t, child, [START, STOP]] = bounds
-                frontier.nodes[t, child, BASELINE] = (side * votes * frontier.totals[t, child])[
-                    : frontier.stats.n_classes
-                ].sum()
+                frontier.nodes[t, child, BASELINE] = (side * votes * frontier.totals[t, child])[: frontier.stats.n_voting].sum()
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int64]:
         node_of_row = np.zeros(frontier.rows.shape, np.int64)
