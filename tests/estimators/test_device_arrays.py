@@ -26,17 +26,13 @@ DTYPES = ["float16", "float32", "float64", "bool", "uint8", "int64"]
 NAMES = np.array(["north", "south", "west"])
 
 
-class Gpu(EmulatedGpu):
-    adopt = caller.adopt
-
-
 @pytest.fixture(autouse=True)
 def emulated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let ``device="emulated"`` be the CUDA backend on the emulated device, and CuPy and PyTorch be imitated."""
     if request.node.get_closest_marker("usefixtures"):  # of the real libraries
         yield
         return
-    monkeypatch.setitem(devices.OPENERS, "emulated", lambda index: CudaBackend(Gpu()))
+    monkeypatch.setitem(devices.OPENERS, "emulated", lambda index: CudaBackend(EmulatedGpu()))
     with caller.modules():
         yield
 
@@ -289,12 +285,13 @@ def test_labels_and_weights_that_will_not_do(device: str) -> None:
         make(device=device).fit(on_device(X), on_device(np.where(NOISY == 0, np.nan, NOISY)))
 
 
-def test_without_cupy_arrays_of_pytorch_reach_the_host_and_others_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    model = make(3).fit(Tensor(on_device(X)), NOISY)
-    assert digest(model) == digest(make(3).fit(X, NOISY))
-    with pytest.raises(DeviceUnavailableError, match="the NumbaArray lies on a CUDA device, and reading it there needs CuPy"):
-        model.predict(NumbaArray(on_device(X)))
+def test_without_cupy_arrays_of_pytorch_reach_the_host_and_others_do_not() -> None:
+    with pytest.MonkeyPatch.context() as patch:  # ends before the imitation of CuPy does
+        patch.setitem(sys.modules, "cupy", None)
+        model = make(3).fit(Tensor(on_device(X)), NOISY)
+        assert digest(model) == digest(make(3).fit(X, NOISY))
+        with pytest.raises(DeviceUnavailableError, match="the NumbaArray lies on a CUDA device, and reading it there needs"):
+            model.predict(NumbaArray(on_device(X)))
 
 
 # ---- to_host and like --------------------------------------------------------------------------------------------------------
