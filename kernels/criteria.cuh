@@ -1,17 +1,41 @@
-// Criteria: what a cut is worth, as a sum over the classes of a term in (P, L), the class's total in the node and left of the cut.
+// Criteria: what a cut is worth. Each sees the classes in order, as the class's total in the node and the part of it left of the cut,
+// and then says the cut's score: an int64 that has the order of the scores, where that of the constant classifier is known.
 //
-// Each is the device twin of a line in gpuboost/backends/numpy_backend.py. Terms are exact integers.
+// They are the device twins of `score` in gpuboost/backends/numpy_backend.py.
 
 #pragma once
 
-// The edge of the best vote for class l: |right - left| = |P - 2L| (eqs. 11 and 13 of Kegl 2014). The shift rule keeps P and 2L, and
-// so the difference, within int32; the sum over the classes needs 64 bits.
+// The edge of the best votes, the sum of |right - left| = |P - 2L| (eqs. 11 and 13 of Kegl 2014). The shift rule keeps P and 2L, and so
+// the difference, within int32; the sum over the classes needs 64 bits. Exact.
 struct Edge {
-    static __device__ __forceinline__ u32 term(int total, int left)
+    i64 sum = 0;
+    __device__ __forceinline__ void add(int total, int left)
     {
         const int edge = total - 2 * left;
-        return (u32)(edge < 0 ? -edge : edge);
+        sum += (u32)(edge < 0 ? -edge : edge);
     }
-    // The classifier that is constant on the node.
-    static __device__ __forceinline__ u32 whole(i64 total) { return (u32)(total < 0 ? -total : total); }
+    __device__ __forceinline__ i64 score() const { return sum; }
+};
+
+// The decrease of the weighted Gini impurity, purity(L) + purity(P - L) - purity(P) with purity(S) = sum S_k^2 / sum S_k. In float64,
+// class by class, one rounding an operation; as the bits of a number that is not negative. The constant classifier scores 0.
+struct Gini {
+    double whole_squares = 0.0, left_squares = 0.0, right_squares = 0.0;
+    i64 whole_sum = 0, left_sum = 0, right_sum = 0;
+    __device__ __forceinline__ void add(int total, int left)
+    {
+        const int right = total - left;
+        whole_squares += (double)total * (double)total;
+        left_squares += (double)left * (double)left;
+        right_squares += (double)right * (double)right;
+        whole_sum += total;
+        left_sum += left;
+        right_sum += right;
+    }
+    static __device__ __forceinline__ double purity(double squares, i64 sum) { return sum == 0 ? 0.0 : squares / (double)sum; }
+    __device__ __forceinline__ i64 score() const
+    {
+        const double gain = purity(left_squares, left_sum) + purity(right_squares, right_sum) - purity(whole_squares, whole_sum);
+        return gain > 0.0 ? __double_as_longlong(gain) : 0;
+    }
 };

@@ -1,9 +1,9 @@
 // The best cut of a node: sweep every feature's histogram, then choose among the features.
 //
-// sweep_edge   the best cut of each feature: score = sum over the classes of |P - 2L| (criteria.cuh), L the sum over the bins on the left.
+// sweep_C      the best cut of each feature by criterion C (criteria.cuh) of P and L, L the sums over the bins on the left.
 //              grid (usable features of this launch, 1 or 2 members, n_trees), block 256, dynamic shared memory
 //              8 warps * n_channels * 4 bytes. A thread is a bin.
-// choose_edge  the best feature of each node, or its constant classifier; writes FEATURE, CUT, MISSING_LEFT, KEY and the edges.
+// choose_cut   the best feature of each node, or its constant classifier; writes FEATURE, CUT, MISSING_LEFT, KEY and the edges.
 //              grid (1 or 2 members, n_trees), block 256, dynamic shared memory 4 * n_channels bytes.
 //
 // members      ROOT, or LEFT_CHILD and RIGHT_CHILD by blockIdx: member = first_member + block number
@@ -15,7 +15,8 @@
 // best         int64 [n_trees][2]: the best score of the launches so far, for features that come in several launches
 //
 // Ties: the constant classifier, then the lowest feature, the lowest cut, missing-left. That is the order of (feature, place).
-// Exactness: integers; scores of up to n_classes * 2^30 in 64 bits.
+// Exactness: integers, scores of up to n_classes * 2^30 in 64 bits; of Gini the bits of a float64, see criteria.cuh.
+// n_voting     n_classes for Edge, whose constant classifier has a score; 0 for others
 // Limit: a node's histograms are read twice: MNIST 15 MB for a node, 4 us at 3.35 TB/s, less from the second-level cache; and five
 // shuffles for each (32 bins, channel).
 
@@ -56,15 +57,16 @@ histogram_of(const int* histograms, const i64* node, int tree, int member, int k
     return histograms + (slot * n_trees + tree) * size;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-sweep_edge(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
-           const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
-           const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
-           int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
-           int bins_in_tile)
+// `of_warp`, int [N_WARPS][n_channels], takes what each warp's bins add up to.
+template <class Criterion>
+static __device__ __forceinline__ void
+sweep(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
+      const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
+      const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
+      int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
+      int bins_in_tile,
+      int* of_warp, Best* bests)
 {
-    extern __shared__ int of_warp[];  // [N_WARPS][n_channels]: what each warp's bins add up to
-    __shared__ Best bests[N_WARPS];
     const int tree = blockIdx.z, member = first_member + blockIdx.y;
     const int node = node_of(table, current, tree, member, max_nodes, n_channels);
     if (node < 0) return;
@@ -84,7 +86,7 @@ sweep_edge(const int* __restrict__ features, const int* __restrict__ n_bins, con
     const bool is_cut = bin >= 1 && bin < bins, missing = has_missing[feature] != 0;
     Best best = {-1, NO_PLACE};
     if (32 * warp < bins) {  // the whole warp or none of it
-        i64 score_left = 0, score_right = 0;
+        Criterion missing_left, missing_right;
         bool left_allowed = true, right_allowed = missing;
         for (int c = 0; c < n_channels; ++c) {
             int left = is_cut ? h[bin * n_channels + c] : 0;
@@ -95,15 +97,15 @@ sweep_edge(const int* __restrict__ features, const int* __restrict__ n_bins, con
             for (int w = 0; w < warp; ++w) left += of_warp[w * n_channels + c];
             const int total = (int)totals_of(r)[c], with_missing = left + h[MISSING_CODE * n_channels + c];
             if (c < n_classes) {
-                score_left += Edge::term(total, with_missing);
-                if (missing) score_right += Edge::term(total, left);
+                missing_left.add(total, with_missing);
+                if (missing) missing_right.add(total, left);
             } else {  // the rows' counts
                 left_allowed = with_missing >= min_count && total - with_missing >= min_count;
                 right_allowed = right_allowed && left >= min_count && total - left >= min_count;
             }
         }
-        if (is_cut && left_allowed) best = {score_left, 2 * bin};
-        if (is_cut && right_allowed) best = better(best, {score_right, 2 * bin + 1});
+        if (is_cut && left_allowed) best = {missing_left.score(), 2 * bin};
+        if (is_cut && right_allowed) best = better(best, {missing_right.score(), 2 * bin + 1});
     }
     best = block_best(best, bests);
     if (threadIdx.x == 0) {
@@ -114,10 +116,36 @@ sweep_edge(const int* __restrict__ features, const int* __restrict__ n_bins, con
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-choose_edge(const int* __restrict__ features, const int* __restrict__ bin_offset, i64* __restrict__ table,
-            const i64* __restrict__ current, const int* __restrict__ histograms, const i64* __restrict__ scores,
-            const int* __restrict__ places, i64* __restrict__ best_so_far, int n_trees, int max_nodes, int n_classes,
-            int n_channels, int first_member, int kept, int n_features, int first_feature, int first_bin, int bins_in_tile)
+sweep_edge(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
+           const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
+           const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
+           int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
+           int bins_in_tile)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Best bests[N_WARPS];
+    sweep<Edge>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
+                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, of_warp, bests);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+sweep_gini(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
+           const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
+           const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
+           int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
+           int bins_in_tile)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Best bests[N_WARPS];
+    sweep<Gini>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
+                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, of_warp, bests);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+choose_cut(const int* __restrict__ features, const int* __restrict__ bin_offset, i64* __restrict__ table,
+           const i64* __restrict__ current, const int* __restrict__ histograms, const i64* __restrict__ scores,
+           const int* __restrict__ places, i64* __restrict__ best_so_far, int n_trees, int max_nodes, int n_voting,
+           int n_channels, int first_member, int kept, int n_features, int first_feature, int first_bin, int bins_in_tile)
 {
     extern __shared__ int left[];
     __shared__ Best bests[N_WARPS];
@@ -133,7 +161,7 @@ choose_edge(const int* __restrict__ features, const int* __restrict__ bin_offset
     if (threadIdx.x == 0) {
         i64 score = 0;
         if (first_feature == 0)
-            for (int c = 0; c < n_classes; ++c) score += Edge::whole(totals[c]);
+            for (int c = 0; c < n_voting; ++c) score += totals[c] < 0 ? -totals[c] : totals[c];  // Edge; 0 for others
         else
             score = best_so_far[at];
         score_to_beat = score;

@@ -34,7 +34,7 @@ class CudaBackend(CudaGrowth, CudaRows, Backend):
         self.gpu = gpu
         self.device = gpu.label
         self.buffers: dict[str, GpuArray] = {}
-        self.recordings: dict[tuple[int, ...], Recording] = {}
+        self.recordings: dict[tuple[int | str, ...], Recording] = {}
 
     def close(self) -> None:
         self.recordings.clear()

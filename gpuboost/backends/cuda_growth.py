@@ -77,7 +77,7 @@ class CudaGrowth:
 
     gpu: Gpu
     buffers: dict[str, GpuArray]
-    recordings: dict[tuple[int, ...], Recording]
+    recordings: dict[tuple[int | str, ...], Recording]
     queued: list[Launch | GpuArray] | None = None
     """What has been queued since `repeat` began to record."""
 
@@ -152,7 +152,7 @@ class CudaGrowth:
 
     def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         stats, growth, max_leaves = frontier.stats, self._columns(frontier.data), (frontier.nodes.shape[1] + 1) // 2
-        key = (id(growth), *stats.q.shape, stats.n_classes, stats.min_count, max_leaves)
+        key = (id(growth), *stats.q.shape, stats.n_classes, stats.min_count, stats.criterion, max_leaves)
         if key in self.recordings:
             self.recordings[key].repeat(self.gpu, stats.q)
             frontier.step = max_leaves - 1
@@ -240,9 +240,8 @@ class CudaGrowth:
         plan, stats, growth = frontier.work["plan"], frontier.stats, self._columns(frontier.data)
         n_trees, table, current = len(stats.q), frontier.work["table"], frontier.current
         histograms, scores, places = (self.buffers[name] for name in ("histograms", "scores", "places"))
-        sizes = (n_trees, table.shape[1], stats.n_classes, stats.n_channels)
         self._launch(
-            "sweep_edge",
+            f"sweep_{stats.criterion}",
             (tile.n_features, n_members, n_trees),
             growth.features,
             growth.n_bins,
@@ -253,7 +252,10 @@ class CudaGrowth:
             histograms,
             scores,
             places,
-            *sizes,
+            n_trees,
+            table.shape[1],
+            stats.n_classes,
+            stats.n_channels,
             stats.min_count,
             first_member,
             int(plan.kept),
@@ -263,7 +265,7 @@ class CudaGrowth:
             shared=4 * N_WARPS * stats.n_channels,
         )
         self._launch(
-            "choose_edge",
+            "choose_cut",
             (n_members, n_trees),
             growth.features,
             growth.bin_offset,
@@ -273,7 +275,10 @@ class CudaGrowth:
             scores,
             places,
             self.buffers["best"],
-            *sizes,
+            n_trees,
+            table.shape[1],
+            stats.n_voting,
+            stats.n_channels,
             first_member,
             int(plan.kept),
             tile.n_features,
@@ -297,7 +302,7 @@ class CudaGrowth:
         own = (frontier.rows, self.buffers["sorted"], table, frontier.current, self.buffers["cursors"], n_rows, table.shape[1])
         grid = (self._grid(n_rows), n_trees)
         self._launch("partition_rows", grid, frontier.data.codes, *own, n_channels)
-        self._launch("partition_nodes", grid, *own, frontier.stats.n_classes, n_channels, frontier.step)
+        self._launch("partition_nodes", grid, *own, frontier.stats.n_voting, n_channels, frontier.step)
 
     def node_of_rows(self, frontier: Frontier) -> GpuArray:
         n_trees, n_rows, n_channels = frontier.stats.q.shape

@@ -106,11 +106,14 @@ GROWTH = {
         "max_nodes:i4 n_channels:i4 member:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4",
     },
     "sweep": {
-        "sweep_edge": "features:i4* n_bins:i4* bin_offset:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
-        "scores:i8* places:i4* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 first_member:i4 kept:i4 "
-        "first_feature:i4 first_bin:i4 bins_in_tile:i4",
-        "choose_edge": "features:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* "
-        "best_so_far:i8* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 first_member:i4 kept:i4 n_features:i4 "
+        **dict.fromkeys(
+            ("sweep_edge", "sweep_gini"),
+            "features:i4* n_bins:i4* bin_offset:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
+            "scores:i8* places:i4* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 first_member:i4 kept:i4 "
+            "first_feature:i4 first_bin:i4 bins_in_tile:i4",
+        ),
+        "choose_cut": "features:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* "
+        "best_so_far:i8* n_trees:i4 max_nodes:i4 n_voting:i4 n_channels:i4 first_member:i4 kept:i4 n_features:i4 "
         "first_feature:i4 first_bin:i4 bins_in_tile:i4",
     },
     "select": {
