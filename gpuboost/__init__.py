@@ -12,15 +12,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuboost.errors import DeviceUnavailableError
+from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 if TYPE_CHECKING:
-    from gpuboost.estimators import AdaBoostMHClassifier
+    from gpuboost.estimators import AdaBoostMHClassifier, BoostingClassifier, GambleClassifier, SAMMEClassifier
 
 __version__ = "0.1.0"
-__all__ = ["AdaBoostMHClassifier", "DeviceUnavailableError", "fit"]
+__all__ = [
+    "AdaBoostMHClassifier",
+    "DeviceMemoryError",
+    "DeviceUnavailableError",
+    "GambleClassifier",
+    "SAMMEClassifier",
+    "fit",
+]
 
-ALGORITHMS = {"adaboost-mh": "AdaBoostMHClassifier"}
+ALGORITHMS = {"adaboost-mh": "AdaBoostMHClassifier", "gamble": "GambleClassifier", "samme": "SAMMEClassifier"}
 """The names that `fit` knows, and their estimators."""
 
 
@@ -42,7 +49,7 @@ def fit(
     sample_weight: Any = None,
     eval_set: Any = None,
     **params: Any,
-) -> AdaBoostMHClassifier:
+) -> BoostingClassifier:
     """Train a classifier in one call.
 
     Parameters
@@ -63,8 +70,8 @@ def fit(
 
     Returns
     -------
-    AdaBoostMHClassifier
-        The fitted estimator.
+    BoostingClassifier
+        The fitted estimator of the algorithm.
 
     Raises
     ------
@@ -81,5 +88,5 @@ def fit(
     if unknown:
         raise ValueError(f"{estimator.__name__} has no parameter {unknown[0]!r}; it has {sorted(known)}")
     model = estimator(device=device, **params)
-    fitted: AdaBoostMHClassifier = model.fit(X, y, sample_weight=sample_weight, eval_set=eval_set)
+    fitted: BoostingClassifier = model.fit(X, y, sample_weight=sample_weight, eval_set=eval_set)
     return fitted

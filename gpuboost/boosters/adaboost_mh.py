@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -10,11 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, Counts, Device, Stats
+from gpuboost.backends.base import Backend, Device, Stats
 from gpuboost.boosters.base import Problem, Round
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
+from gpuboost.boosters.leaf_counts import leaf_counts
 from gpuboost.exactmath import log
-from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.base import Learner, WeakTree
 from gpuboost.tree import Tree
 
@@ -116,15 +115,6 @@ def pseudo_weights(right: NDArray[np.int64], wrong: NDArray[np.int64]) -> tuple[
     epsilon = int(right.sum() + wrong.sum()) // (SMOOTHING * len(right))
     both = np.maximum(right + wrong, 1)
     return np.maximum(2 * epsilon * right // both, 1), np.maximum(2 * epsilon * wrong // both, 1)
-
-
-def leaf_counts(problem: Problem, fraction: float) -> Counts | None:
-    """Return the rows' sample weights with the share that a leaf must have; None if any leaf will do."""
-    if fraction == 0:
-        return None
-    counts = row_counts(problem.repeat, problem.factor)
-    minimum = max(1, math.ceil(fraction * int(counts.sum(dtype=np.int64))))
-    return Counts(problem.backend.put(counts), minimum)
 
 
 def initial_weights(signs: NDArray[np.int8], scheme: InitialWeights) -> NDArray[np.float64]:

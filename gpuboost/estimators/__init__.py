@@ -2,5 +2,7 @@
 
 from gpuboost.estimators.adaboost_mh import AdaBoostMHClassifier
 from gpuboost.estimators.base import BoostingClassifier
+from gpuboost.estimators.gamble import GambleClassifier
+from gpuboost.estimators.samme import SAMMEClassifier
 
-__all__ = ["AdaBoostMHClassifier", "BoostingClassifier"]
+__all__ = ["AdaBoostMHClassifier", "BoostingClassifier", "GambleClassifier", "SAMMEClassifier"]

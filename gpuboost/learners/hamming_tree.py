@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Device, Stats
+from gpuboost.backends.base import GAIN, LEFT, Backend, Device, Stats
 from gpuboost.learners.base import WeakTree
 from gpuboost.learners.growth import grow
-from gpuboost.tree import Tree
+from gpuboost.learners.structure import structure
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,5 @@ def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], group: Device, t
     alone = (left == 0) & (gain > 0)  # a leaf that was popped for its constant classifier votes by itself
     values[alone] = votes[alone]
 
-    is_leaf = np.zeros(len(nodes), bool)
-    is_leaf[0] = is_leaf[below] = is_leaf[below + 1] = True
-    is_leaf[inner] = False
-    leaves = np.flatnonzero(is_leaf)
-    leaf = np.zeros(len(nodes), np.int64)
-    leaf[leaves] = np.arange(len(leaves))
-    name = ~leaf  # a node's name in the finished tree
-    name[inner] = np.arange(len(inner))
-    tree = Tree(
-        feature=nodes[inner, FEATURE].astype(np.int32),
-        cut=nodes[inner, CUT].astype(np.uint8),
-        missing_left=nodes[inner, MISSING_LEFT].astype(np.bool_),
-        left=name[below].astype(np.int32),
-        right=name[below + 1].astype(np.int32),
-        values=values[leaves],
-        gain=gain[inner] / total,
-    )
-    return WeakTree(tree, int(gain.sum()), group, leaf)
+    found = structure(nodes, values, gain, total)
+    return WeakTree(found.tree, int(gain.sum()), group, found.leaf)

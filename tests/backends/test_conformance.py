@@ -29,6 +29,8 @@ from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.backends.threads import Team
 from gpuboost.binning import BinnedMatrix
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
+from gpuboost.boosters.gamble import Gamble
+from gpuboost.boosters.samme import SAMME
 from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.base import Learner
@@ -363,6 +365,34 @@ def assert_grows_batch(backend: Backend, max_leaves: int) -> None:
     assert [int((tree["nodes"][:, -1] > 0).sum()) for tree in together] == [max_leaves - 1, 0, 1]  # popped nodes
 
 
+@pytest.mark.parametrize("max_leaves", [2, 9])
+@pytest.mark.parametrize("fraction", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "n_channels"),
+    [(1, 1, 1), (2, 1, 2), (30, 3, 3), (300, 2, 2), (90, 17, 5), (40, 3, 16), (40, 5, 17), (30, 4, 33)],
+)
+def test_growth_by_gini(
+    candidate: Backend, n_rows: int, n_features: int, n_channels: int, fraction: float, max_leaves: int
+) -> None:
+    # One weight a row, in the column of its class: small weights, zeros, and so exact ties.
+    matrix, rows = random_codes(n_rows, n_features, 0), Rows.random(n_rows, n_channels, 1)
+    rng = np.random.default_rng([n_rows, n_channels, 7])
+    labels = (matrix.codes[0].astype(int) // 3 + rng.integers(0, 2, n_rows)) % n_channels
+    weight = rng.choice([0.0, 0.25, 1.0, 1.5, STATE_FLOOR], n_rows)
+    weight[0] = 1.5
+    state = np.where(labels[:, None] == np.arange(n_channels), weight[:, None], 0.0)
+    rows = replace(rows, state=state, signs=np.where(state > 0, 1, -1).astype(np.int8))
+
+    def stats(backend: Backend) -> Stats:
+        return replace(rows.statistics(backend, fraction), criterion="gini")
+
+    frontier, mine = watched_growth(candidate, candidate.load(matrix), stats(candidate), max_leaves)
+    expected, theirs = watched_growth(REFERENCE, matrix, stats(REFERENCE), max_leaves)
+    for one, other in zip(mine, theirs, strict=True):
+        assert_same_growth(one, other)
+    assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+
+
 def test_statistics_are_not_shared(candidate: Backend) -> None:
     # Sets of equal size, or of equal padded size, on one backend must not write into each other's statistics.
     kept = []
@@ -591,6 +621,24 @@ def test_order_of_rows_does_not_matter(candidate: Backend, number: int) -> None:
     assert {k: v for k, v in one.history.items() if k != "seconds"} == {
         k: v for k, v in other.history.items() if k != "seconds"
     }
+
+
+CLASS_TREE_BOOSTERS = [SAMME(5), SAMME(2, "real", 0.5), SAMME(9, "real", 1.0, 0.05), Gamble(6, 1.0), Gamble(15, 0.3, 0.1)]
+
+
+@pytest.mark.parametrize("number", [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1])
+def test_fit_of_class_trees(number: int, request: pytest.FixtureRequest) -> None:
+    case, booster = Case(number), CLASS_TREE_BOOSTERS[number % len(CLASS_TREE_BOOSTERS)]
+
+    def result(backend: Backend) -> tuple[str, dict[str, list[float]], str]:
+        training = fit(booster, case.data(0), backend, min(case.n_rounds, 3), evaluation=case.data(1))
+        history = {key: values for key, values in training.history.items() if key != "seconds"}
+        return digest(training.trees, case.data(0).n_classes), history, training.reason
+
+    expected = result(REFERENCE)
+    for name, opened in fit_candidates(number, request.config.getoption("--device")).items():
+        with opened() as backend:
+            assert result(backend) == expected, name
 
 
 MANY = [(40, 2, 4), (40, 2, 3), (40, 3, 3), (30, 3, 3), (40, 2, 5), (40, 2, 4)]  # (n_rows, n_features, n_classes)

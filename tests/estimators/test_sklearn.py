@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gpuboost import AdaBoostMHClassifier
+from gpuboost import AdaBoostMHClassifier, GambleClassifier, SAMMEClassifier
 
 # Few rounds, for the sake of time and of one check: it weighs a class down by 10**7 and wants it to be forgotten, but boosting
 # goes on until every row that exists is fitted. All other checks pass with any number of rounds.
@@ -15,6 +15,9 @@ ESTIMATORS = [
     AdaBoostMHClassifier(n_estimators=20, variant="discrete", n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, learner="stump", n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, learner="product", n_factors=2, n_jobs=1),
+    SAMMEClassifier(n_estimators=3, n_jobs=1),
+    SAMMEClassifier(n_estimators=3, variant="real", n_jobs=1),
+    GambleClassifier(n_estimators=3, n_jobs=1),
 ]
 
 

@@ -1,0 +1,95 @@
+"""Boosting class trees on the multi-class exponential loss: what SAMME and GAMBLE share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Device
+from gpuboost.boosters.base import Problem, Round
+from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
+from gpuboost.boosters.leaf_counts import leaf_counts
+from gpuboost.learners.class_tree import ClassTree, GrownTree
+from gpuboost.tree import Tree
+
+Values = NDArray[np.float64]
+LeafValues = Callable[[GrownTree], "Values | None"]
+"""From a tree and its sums to ``f``, shape (n_leaves, n_classes), whose rows sum to 0; None ends the training."""
+
+
+class LabelWeights(ExponentialWeights):
+    """One weight for each row, ``w_i = w0_i exp(-y_i . F(x_i) / K)`` (the loss of both papers).
+
+    With the coding ``y_k = 1`` for the row's class, ``-1 / (K - 1)`` for the others, and scores that sum to 0, the exponent
+    is ``-F_y / (K - 1)``. A row has its weight in the column of its class, and 0 in the others.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        initial = np.where(problem.signs > 0, problem.factor[:, None], 0.0)
+        super().__init__(problem.backend, initial, problem.signs, problem.repeat)
+        self.n_others = max(problem.signs.shape[1] - 1, 1)
+
+    def update(self, group: Device, values: NDArray[np.float64]) -> None:
+        super().update(group, values / self.n_others)
+
+
+@dataclass(frozen=True)
+class ClassTreeLoop:
+    """The loop: grow a tree on the weights, give its leaves values, reweight.
+
+    Attributes
+    ----------
+    max_leaf_nodes : int
+    learning_rate : float
+        Multiplies the values.
+    min_weight_fraction_leaf : float
+        The share of the sample weights, as they were before boosting, that both sides of a cut must have.
+    leaf_values : callable
+        What tells the algorithms apart.
+    until_perfect : bool
+        Whether a tree that errs nowhere is the last one.
+    """
+
+    max_leaf_nodes: int
+    learning_rate: float
+    min_weight_fraction_leaf: float
+    leaf_values: LeafValues
+    until_perfect: bool
+
+    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
+        backend, data = problem.backend, problem.data
+        weights, learner = LabelWeights(problem), ClassTree(self.max_leaf_nodes)
+        counts = leaf_counts(problem, self.min_weight_fraction_leaf)
+        for tree in trees:
+            weights.update(backend.apply(tree, data), tree.values)
+        while True:
+            stats = replace(weights.statistics(counts), criterion="gini")
+            grown = learner(backend, data, stats)
+            correct, total = right_units(grown), stats.total
+            values = self.leaf_values(grown)
+            if values is None:
+                return
+            limit = MAX_STEP * weights.n_others  # keeps a round's factors within exp(+-64)
+            values = np.clip(self.learning_rate * values, -limit, limit)
+            by_group = values[grown.leaf]
+            weights.update(grown.group, by_group)
+            n_classes = values.shape[1]
+            edge = (n_classes * correct - total) / (max(n_classes - 1, 1) * total)
+            yield Round(replace(grown.tree, values=values), edge, weights.loss(), grown.group, by_group)
+            if grown.tree.n_leaves == 1 or (self.until_perfect and correct == total):
+                return
+
+
+def right_units(grown: GrownTree) -> int:
+    """Return the weight that the leaves' heaviest classes predict right, in units."""
+    return int(grown.sums.max(axis=1).sum())
+
+
+def centred(values: Values) -> Values:
+    """Return ``values`` minus the mean of each row, summed in the order of the classes."""
+    mean = np.add.accumulate(values, axis=1)[:, -1:] / values.shape[1]
+    found: Values = values - mean
+    return found

@@ -1,0 +1,52 @@
+"""GAMBLE: gentle adaptive multi-class boosting learning (Huang, Ertekin, Song, Zha and Giles 2007)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuboost.boosters.base import Problem, Round
+from gpuboost.boosters.class_trees import ClassTreeLoop, LabelWeights, Values, centred
+from gpuboost.learners.class_tree import GrownTree
+from gpuboost.tree import Tree
+
+
+@dataclass(frozen=True)
+class Gamble:
+    """Algorithm 2 of the paper: quasi-Newton steps of class trees on the multi-class exponential loss.
+
+    Attributes
+    ----------
+    max_leaf_nodes : int
+    learning_rate : float
+        Multiplies the step; 1 is the paper's algorithm, which overshoots with many classes.
+    min_weight_fraction_leaf : float
+        See `ClassTreeLoop`.
+    """
+
+    max_leaf_nodes: int
+    learning_rate: float
+    min_weight_fraction_leaf: float = 0.0
+
+    def row_state(self, problem: Problem) -> LabelWeights:
+        return LabelWeights(problem)
+
+    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
+        sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
+        return ClassTreeLoop(*sizes, newton_values, until_perfect=False).rounds(problem, trees)
+
+
+def newton_values(grown: GrownTree) -> Values:
+    """Return the leaf values of algorithm 2 of the paper.
+
+    With the weight S_k of class k in a leaf and their sum S, the weighted mean of the coding is
+    ``g_k = (K S_k - S) / ((K - 1) S)``; the step is ``r_k = K (K - 1) g_k / ((K - 2) g_k + 1)``, made to sum to 0.
+    """
+    k = grown.sums.shape[1]
+    if k == 1:
+        return np.zeros(grown.sums.shape)
+    whole = grown.sums.sum(axis=1, keepdims=True)
+    g = (k * grown.sums - whole) / ((k - 1) * np.maximum(whole, 1))  # 0 in a leaf without weight
+    return centred(k * (k - 1) * g / ((k - 2) * g + 1))

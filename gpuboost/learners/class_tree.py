@@ -1,0 +1,59 @@
+"""Class trees: best-first by the weighted Gini impurity, for boosters that give the leaves their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import GAIN, Backend, Device, Stats, as_float
+from gpuboost.learners.growth import grow
+from gpuboost.learners.structure import structure
+from gpuboost.tree import Tree
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """A tree without values, and what is in its leaves.
+
+    Attributes
+    ----------
+    tree : Tree
+        Its leaf values are 0.
+    group : device array of int, shape (n_rows,)
+        Where each row has arrived.
+    leaf : ndarray of int64, shape (n_groups,)
+        The tree's leaf of each group (0 for groups that hold no rows).
+    sums : ndarray of int64, shape (n_leaves, n_classes)
+        The weight of every class in every leaf, in units of the statistics.
+    """
+
+    tree: Tree
+    group: Device
+    leaf: NDArray[np.int64]
+    sums: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ClassTree:
+    """Cuts the leaf whose cut lowers the weighted Gini impurity the most, up to ``max_leaf_nodes`` leaves.
+
+    That is the tree of least squares on a coding of the classes that is the same for all of them (section 3.3 of the GAMBLE
+    paper), and the classification tree of SAMME.
+    """
+
+    max_leaf_nodes: int
+
+    def __call__(self, backend: Backend, data: Device, stats: Stats) -> GrownTree:
+        """Grow a tree on statistics with the criterion "gini", one channel per class."""
+        max_leaf_nodes = min(self.max_leaf_nodes, stats.q.shape[1] + 1)  # more leaves than rows are never made
+        frontier = grow(backend, data, stats, max(max_leaf_nodes, 2))
+        group = backend.node_of_rows(frontier)[0]
+        nodes = backend.read_nodes(frontier)[0][0]
+        gain = as_float(np.ascontiguousarray(nodes[:, GAIN]))
+        found = structure(nodes, np.zeros((len(nodes), stats.n_classes)), gain, stats.total)
+        by_group, _ = backend.group_sums(stats, group, len(found.leaf))
+        sums = np.zeros(found.tree.values.shape, np.int64)
+        np.add.at(sums, found.leaf, by_group)
+        return GrownTree(found.tree, group, found.leaf, sums)
