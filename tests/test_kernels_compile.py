@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpuboost.backends import kernels
+from gpuboost.backends.cuda_plan import SWEEP_STATIC_BYTES
 
 FILES = sorted(path.stem for path in kernels.source_folder().glob("*.cu"))
 ARCHITECTURES = runpy.run_path(str(kernels.source_folder() / "build.py"))["ARCHITECTURES"]
@@ -48,6 +49,22 @@ def test_all_entry_points_are_registered(file: str) -> None:
 
 def test_all_registered_kernels_have_a_file() -> None:
     assert sorted({kernel.file for kernel in kernels.KERNELS.values()}) == FILES
+
+
+def shared_bytes(text: str, file: str, architecture: int) -> dict[str, int]:
+    """Static shared memory of the kernels of a file."""
+    log = compile_log(text, file, architecture)
+    pieces = re.split(r"Compiling entry function '(\w+)'", log)[1:]
+    sizes = {name: re.search(r"(\d+) bytes smem", piece) for name, piece in zip(pieces[::2], pieces[1::2], strict=True)}
+    return {name: int(found[1]) if found else 0 for name, found in sizes.items()}
+
+
+def test_static_shared_memory_leaves_what_the_host_counts_on() -> None:
+    """A block has its static and its dynamic shared memory from the same limit."""
+    static = {name: n for file in FILES for name, n in shared_bytes(kernels.source(file), file, ARCHITECTURES[0]).items()}
+    assert static["histogram"] == static["siblings"] == static["group_sums"] == 0  # these may take all there is
+    assert 0 < max(static["sweep_edge"], static["choose_edge"]) <= SWEEP_STATIC_BYTES
+    assert static["count_codes"] == 4 * 256 * 32
 
 
 # ---- the compiler ------------------------------------------------------------------------------------------------------------
