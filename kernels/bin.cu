@@ -18,10 +18,22 @@
 
 enum { F32 = 0, F64, I8, I16, I32, I64, U8, U16, U32, U64 };
 
+// A float32 as float64, from its bits. CuPy compiles with -ftz=true, under which a conversion takes numbers below 2**-126 for 0.
+static __device__ __forceinline__ double from_float(u32 bits)
+{
+    const u32 exponent = bits >> 23 & 255, fraction = bits & 0x7fffff;
+    if (exponent == 0) {
+        const double unit = __longlong_as_double((i64)(1023 - 149) << 52), magnitude = (double)fraction * unit;
+        return bits >> 31 ? -magnitude : magnitude;
+    }
+    const u64 wide = exponent == 255 ? 2047 : exponent + 1023 - 127;
+    return __longlong_as_double((i64)((u64)(bits >> 31) << 63 | wide << 52 | (u64)fraction << 29));
+}
+
 static __device__ __forceinline__ double number_at(const u8* __restrict__ values, i64 at, int kind)
 {
     switch (kind) {
-        case F32: return ((const float*)values)[at];
+        case F32: return from_float(((const u32*)values)[at]);
         case F64: return ((const double*)values)[at];
         case I8: return ((const signed char*)values)[at];
         case I16: return ((const short*)values)[at];

@@ -1,7 +1,8 @@
 """What `gpuboost` uses of CuPy, on NumPy memory: an imagined machine with CUDA devices, and all that can be wrong with it.
 
 It is meaner than a card where CUDA leaves room: copies from the host read their source as late as they may, device memory is
-full of garbage, and a pool or a device keeps account of every byte.
+full of garbage, and a pool or a device keeps account of every byte. A pool divides its blocks, and leaks divided ones if it
+goes first.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import types
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +56,11 @@ class Cuda:
         self.kernels: dict[str, Callable[..., None]] = {}
         self.launches: list[tuple[Any, ...]] = []
         self.modules: list[RawModule] = []
-        self.arenas: list[list[Block]] = []
+        self.arenas: list[list[Piece]] = []
+        self.leaked: list[Piece] = []
+        self.callers_pool = MemoryPool(self)
+        self.pinnable = True
+        self.static_shared = 0
         self.pending: list[Callable[[], None]] = []
         self.n_synchronised = 0
 
@@ -73,6 +79,11 @@ class Cuda:
         if isinstance(self.nvrtc_version, Exception):
             raise self.nvrtc_version
         return self.nvrtc_version
+
+    def pinned(self, n_bytes: int) -> Pinned:
+        if not self.pinnable:
+            raise CUDARuntimeError(2, "cudaErrorMemoryAllocation: out of memory")
+        return Pinned(n_bytes)
 
     def synchronise(self) -> None:
         """Do what was queued."""
@@ -93,10 +104,13 @@ class Cuda:
         cupy.asarray = lambda x: x if isinstance(x, Array) else x.wrapped
         cupy.from_dlpack = lambda x: x.wrapped
         cupy.RawModule = bound(RawModule)
+        cupy.get_default_memory_pool = lambda: self.callers_pool
         cupy.cuda = types.SimpleNamespace(
             Device=bound(Device),
             MemoryPool=bound(MemoryPool),
-            alloc_pinned_memory=Pinned,
+            UnownedMemory=bound(UnownedMemory),
+            MemoryPointer=Pointer,
+            alloc_pinned_memory=self.pinned,
             get_current_stream=lambda: self.stream,
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             compiler=types.SimpleNamespace(CompileException=CompileException),
@@ -162,46 +176,93 @@ class Block:
         cuda.allocated[device] -= n_bytes
 
 
-class Lease:
-    """A block of a pool, in use; it goes back to the pool, if that is still there."""
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A stretch of a block, or all of it."""
 
-    def __init__(self, pool: MemoryPool, block: Block) -> None:
-        self.block = block
-        weakref.finalize(self, self.give_back, weakref.ref(pool), block)
+    block: Block
+    start: int
+    stop: int
+
+    @property
+    def cuda(self) -> Cuda:
+        return self.block.cuda
+
+    @property
+    def device(self) -> int:
+        return self.block.device
+
+    @property
+    def bytes(self) -> NDArray[np.uint8]:
+        return self.block.bytes[self.start : self.stop]
+
+    @property
+    def is_whole(self) -> bool:
+        return self.stop - self.start == len(self.block.bytes)
+
+
+class Lease:
+    """A piece of a pool, in use; it goes back to the pool. If that has gone, a whole block is free, and a part of one leaks."""
+
+    def __init__(self, pool: MemoryPool, piece: Piece) -> None:
+        self.block = piece
+        weakref.finalize(self, self.give_back, weakref.ref(pool), piece)
 
     @staticmethod
-    def give_back(pool_reference: Callable[[], MemoryPool | None], block: Block) -> None:
+    def give_back(pool_reference: Callable[[], MemoryPool | None], piece: Piece) -> None:
         pool = pool_reference()
         if pool is not None:
-            pool.used -= len(block.bytes)
-            pool.free.append(block)
+            pool.take_back(piece)
+        elif not piece.is_whole:
+            piece.cuda.leaked.append(piece)
+
+
+class UnownedMemory:
+    """Memory at an address, which lives as long as its owner."""
+
+    def __init__(self, cuda: Cuda, ptr: int, size: int, owner: Any, device_id: int) -> None:
+        memory = (ctypes.c_uint8 * size).from_address(ptr) if size else b""
+        self.block = types.SimpleNamespace(cuda=cuda, device=device_id, bytes=np.frombuffer(memory, np.uint8))
+        self.owner = owner
 
 
 class MemoryPool:
     def __init__(self, cuda: Cuda) -> None:
         self.cuda = cuda
-        self.free: list[Block] = []
+        self.free: list[Piece] = []
         self.used = 0
         cuda.arenas.append(self.free)  # a pool that goes does not free what it holds
 
     def malloc(self, n_bytes: int) -> Pointer:
-        block = next((b for b in self.free if len(b.bytes) == n_bytes), None)
-        if block is not None:
-            self.free.remove(block)
+        fitting = [piece for piece in self.free if piece.stop - piece.start >= n_bytes]
+        if fitting and n_bytes:
+            found = min(fitting, key=lambda piece: piece.stop - piece.start)
+            self.free.remove(found)
+            piece = Piece(found.block, found.start, found.start + n_bytes)
+            if piece.stop < found.stop:
+                self.free.append(Piece(found.block, piece.stop, found.stop))
         else:
             available = self.cuda.memory - self.cuda.allocated[self.cuda.current]
             limit = self.cuda.limit or self.cuda.memory
             if n_bytes > min(available, limit - self.used):
                 raise OutOfMemoryError(f"Out of memory allocating {n_bytes:,} bytes")
-            block = Block(self.cuda, n_bytes)
+            piece = Piece(Block(self.cuda, n_bytes), 0, n_bytes)
         self.used += n_bytes
-        return Pointer(Lease(self, block))
+        return Pointer(Lease(self, piece), 0)
+
+    def take_back(self, piece: Piece) -> None:
+        self.used -= piece.stop - piece.start
+        for other in list(self.free):  # neighbours become one
+            if other.block is piece.block and (other.stop == piece.start or piece.stop == other.start):
+                self.free.remove(other)
+                piece = Piece(piece.block, min(other.start, piece.start), max(other.stop, piece.stop))
+        self.free.append(piece)
 
     def free_all_blocks(self) -> None:
-        self.free.clear()
+        self.free[:] = [piece for piece in self.free if not piece.is_whole]
 
     def free_bytes(self) -> int:
-        return sum(len(block.bytes) for block in self.free)
+        return sum(piece.stop - piece.start for piece in self.free)
 
     def used_bytes(self) -> int:
         return self.used
@@ -213,8 +274,12 @@ class MemoryPool:
 class Pointer:
     """Somewhere in a block."""
 
-    def __init__(self, mem: Lease, offset: int = 0) -> None:
+    def __init__(self, mem: Lease | UnownedMemory, offset: int) -> None:
         self.mem, self.offset = mem, offset
+
+    @property
+    def ptr(self) -> int:
+        return self.mem.block.bytes.ctypes.data + self.offset
 
     def __add__(self, n: int) -> Pointer:
         return Pointer(self.mem, self.offset + n)
@@ -314,7 +379,8 @@ class RawModule:
 class RawKernel:
     def __init__(self, cuda: Cuda, name: str) -> None:
         self.cuda, self.name = cuda, name
-        self.allowed = [48 << 10]
+        self.shared_size_bytes = cuda.static_shared
+        self.allowed = [(48 << 10) - cuda.static_shared]
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:

@@ -36,7 +36,6 @@ class Machine:
             cuda_setup.import_cupy,
             cuda_setup.cupy_distributions,
             cuda_setup.common_trouble,
-            cuda_setup.device_trouble,
         ):
             cached.cache_clear()
         monkeypatch.delitem(sys.modules, "cupy", raising=False)
@@ -46,6 +45,7 @@ class Machine:
             cuda_setup, "ctypes", types.SimpleNamespace(CDLL=self.library, c_int=ctypes.c_int, byref=lambda x: x)
         )
         monkeypatch.setattr(cuda_setup, "initialised_in", None)
+        monkeypatch.setattr(cuda_setup, "working", set())
         monkeypatch.setattr(devices, "told", set())
         monkeypatch.setattr(cupy_gpu, "FUNCTIONS", {})
         monkeypatch.setitem(sys.modules, "gpuboost.backends.cuda_backend", self.backend())

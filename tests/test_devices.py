@@ -290,6 +290,19 @@ def test_a_broken_device_leaves_the_others(machine: Machine) -> None:
     assert open_backend(1).device == "cuda:1"
 
 
+def test_a_device_that_was_full_is_tried_again(machine: Machine) -> None:
+    cuda = machine.usable()
+    full = fake_cupy.CUDADriverError(2, "CUDA_ERROR_OUT_OF_MEMORY: out of memory")
+
+    def load(module: Any) -> None:
+        raise full
+
+    cuda.load = load
+    assert "cuda:0 has no room for the kernel" in refusal(0)
+    cuda.load = lambda module: None
+    assert open_backend(0).device == "cuda:0"
+
+
 def test_a_cupy_without_metadata_counts(machine: Machine) -> None:
     machine.driver = 11040
     machine.cupy()

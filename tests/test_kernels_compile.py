@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpuboost.backends import kernels
+from gpuboost.backends.cuda_plan import SWEEP_STATIC_BYTES
 
 FILES = sorted(path.stem for path in kernels.source_folder().glob("*.cu"))
 ARCHITECTURES = runpy.run_path(str(kernels.source_folder() / "build.py"))["ARCHITECTURES"]
@@ -50,6 +51,35 @@ def test_all_registered_kernels_have_a_file() -> None:
     assert sorted({kernel.file for kernel in kernels.KERNELS.values()}) == FILES
 
 
+def shared_bytes(text: str, file: str, architecture: int) -> dict[str, int]:
+    """Static shared memory of the kernels of a file."""
+    log = compile_log(text, file, architecture)
+    pieces = re.split(r"Compiling entry function '(\w+)'", log)[1:]
+    sizes = {name: re.search(r"(\d+) bytes smem", piece) for name, piece in zip(pieces[::2], pieces[1::2], strict=True)}
+    return {name: int(found[1]) if found else 0 for name, found in sizes.items()}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_nothing_is_fused_or_flushed(file: str) -> None:
+    """As CuPy compiles, with -ftz=true: every operation rounds once, and denormal numbers, also float32, stay what they are."""
+    ptx = compiled(kernels.source(file), file, ["-arch=compute_75", "-ftz=true", "--device-as-default-execution-space"]).ptx
+    assert f".entry {next(iter(entry_points(file)))}" in ptx
+    assert not re.findall(r"^.*(?:\.ftz|\bfma\.|\.approx).*$", ptx, re.MULTILINE)
+
+
+def test_what_would_be_fused_or_flushed_is_seen() -> None:
+    text = 'extern "C" __global__ void f(double* p, const float* q) { p[0] = p[1] * p[2] + q[0]; }'
+    assert "cvt.ftz.f64.f32" in compiled(text, "f", ["-arch=compute_75", "-ftz=true"]).ptx
+
+
+def test_static_shared_memory_leaves_what_the_host_counts_on() -> None:
+    """A block has its static and its dynamic shared memory from the same limit."""
+    static = {name: n for file in FILES for name, n in shared_bytes(kernels.source(file), file, ARCHITECTURES[0]).items()}
+    assert static["histogram"] == static["siblings"] == static["group_sums"] == 0  # these may take all there is
+    assert 0 < max(static["sweep_edge"], static["choose_edge"]) <= SWEEP_STATIC_BYTES
+    assert static["count_codes"] == 4 * 256 * 32
+
+
 # ---- the compiler ------------------------------------------------------------------------------------------------------------
 
 
@@ -69,23 +99,45 @@ def checked(answer: tuple[Any, ...]) -> Any:
     return values[0] if values else None
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """What the compiler says and what it makes."""
+
+    log: str
+    ptx: str
+
+
 def compile_log(text: str, file: str, architecture: int) -> str:
-    """Compile for an architecture and return what the compiler says; an AssertionError with it if there are errors."""
+    """Compile for an architecture and return what the compiler says."""
+    if architecture not in supported():
+        pytest.skip(f"this NVRTC does not know sm_{architecture}, only {supported()}")
+    return compiled(text, file, [f"-arch=sm_{architecture}", "--ptxas-options=-v"]).log
+
+
+def supported() -> list[int]:
+    """Architectures that NVRTC knows; skips where there is none."""
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC needs cuda-bindings and cuda-toolkit[nvrtc]")
     try:
-        supported = checked(nvrtc.nvrtcGetSupportedArchs())
+        return list(checked(nvrtc.nvrtcGetSupportedArchs()))
     except RuntimeError as error:  # the bindings are there, the library is not
         pytest.skip(f"NVRTC needs cuda-toolkit[nvrtc]: {error}")
-    if architecture not in supported:
-        pytest.skip(f"this NVRTC does not know sm_{architecture}, only {supported}")
+
+
+def compiled(text: str, file: str, more: list[str]) -> Compiled:
+    """Compile with the kernels' and more options; an AssertionError with what the compiler says if there are errors."""
+    supported()
+    from cuda.bindings import nvrtc
+
     program = checked(nvrtc.nvrtcCreateProgram(text.encode(), f"{file}.cu".encode(), 0, [], []))
-    options = [option.encode() for option in (*kernels.OPTIONS, f"-arch=sm_{architecture}", "--ptxas-options=-v")]
+    options = [option.encode() for option in (*kernels.OPTIONS, *more)]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(program))
     checked(nvrtc.nvrtcGetProgramLog(program, log))  # fills it
-    checked(nvrtc.nvrtcDestroyProgram(program))
     assert status.value == 0, log.decode(errors="replace")
-    return log.decode(errors="replace")
+    ptx = b" " * checked(nvrtc.nvrtcGetPTXSize(program))
+    checked(nvrtc.nvrtcGetPTX(program, ptx))
+    checked(nvrtc.nvrtcDestroyProgram(program))
+    return Compiled(log.decode(errors="replace"), ptx.decode())
 
 
 def resources(text: str, file: str, architecture: int) -> list[Resources]:

@@ -170,10 +170,10 @@ class Card:
         from gpuboost.backends.cupy_gpu import FUNCTIONS, Function
 
         module = self.cupy.RawModule(code=source, options=kernels.OPTIONS)
-        FUNCTIONS[self.index, kernel.file, kernel.name] = Function(module.get_function(kernel.name))
+        FUNCTIONS[self.index, kernel.file, kernel.name] = Function.of(module.get_function(kernel.name))
 
     def held_bytes(self, gpu: Gpu) -> int:
-        return int(gpu.pool.total_bytes())  # type: ignore[attr-defined]
+        return int(gpu.pool.blocks.total_bytes())  # type: ignore[attr-defined]
 
     def used_bytes(self) -> int:
         free, total = self.cupy.cuda.runtime.memGetInfo()

@@ -75,9 +75,11 @@ def adopt(gpu: CupyGpu, matrix: Any) -> DeviceMatrix | None:
         return None
     with gpu.device:
         array = as_cupy(matrix)
-        if any(stride % array.dtype.itemsize for stride in array.strides):
+        address = int(array.data.ptr)
+        if any(number % array.dtype.itemsize for number in (address, *array.strides)):
             raise ValueError(
-                f"a device array of {array.dtype} has the strides {array.strides}: its elements are not aligned; copy it"
+                f"a device array of {array.dtype} at {address:#x} has the strides {array.strides}: its elements are not "
+                "aligned; copy it"
             )
         if array.device.id != gpu.index:
             array = _brought(gpu, array)

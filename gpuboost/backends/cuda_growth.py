@@ -88,8 +88,9 @@ class CudaGrowth:
             self.buffers.pop(name, None)  # given back before the new one is asked for
             self.recordings.clear()  # they are of the old one
             del array
-            self.buffers[name] = array = self.gpu.empty(shape, dtype)
+            array = self.gpu.empty(shape, dtype)
             self.gpu.zero(array)
+            self.buffers[name] = array
         return array
 
     def _grid(self, n: int) -> int:
@@ -140,8 +141,10 @@ class CudaGrowth:
         key = (n_trees, n_channels, max_leaves)
         if key not in growth.plans:
             self.buffers.pop("histograms", None)  # another plan's
+            self.recordings.clear()  # they hold it, too
             stride = int(data.n_bins.max(initial=2))
-            free = self.gpu.free_bytes()
+            # The next round's statistics are made while this round's are still there; and there are the rows' leaves.
+            free = max(0, self.gpu.free_bytes() - 4 * n_trees * data.n_rows * (n_channels + 1))
             growth.plans[key] = plan_growth(growth.columns, stride, n_trees, n_channels, max_leaves, free, self.gpu.limits)
         return growth.plans[key]
 
@@ -153,18 +156,21 @@ class CudaGrowth:
     def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         stats, growth, max_leaves = frontier.stats, self._columns(frontier.data), (frontier.nodes.shape[1] + 1) // 2
         key = (id(growth), *stats.q.shape, stats.n_classes, stats.min_count, stats.criterion, max_leaves)
-        if key in self.recordings:
-            self.recordings[key].repeat(self.gpu, stats.q)
-            frontier.step = max_leaves - 1
-        elif max_leaves > ASK_EVERY:
-            steps()
-        else:
-            self.queued = []
-            try:
+        try:
+            if key in self.recordings:
+                self.recordings[key].repeat(self.gpu, stats.q)
+                frontier.step = max_leaves - 1
+            elif max_leaves > ASK_EVERY:
+                steps()
+            else:
+                self.queued = []
                 steps()
                 self.recordings[key] = Recording.of(self.queued, stats.q, growth)
-            finally:
-                self.queued = None
+        except BaseException:  # a growth that stops between two launches may leave them other than zero
+            self.buffers.pop("cursors", None)
+            raise
+        finally:
+            self.queued = None
 
     # ---- a step ------------------------------------------------------------------------------------------------------------
 

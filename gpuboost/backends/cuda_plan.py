@@ -19,6 +19,10 @@ MAX_WORDS = 16_000
 """Words of one launch, so that its grid stays within 65535 blocks."""
 MIN_ROWS = 256
 """Rows that a block of the histogram kernel takes at least, as in ``histogram.cu``."""
+SWEEP_BYTES = 4 * 8
+"""Shared memory that ``sweep_edge`` takes for a channel: an int32 for each of its eight warps."""
+SWEEP_STATIC_BYTES = 256
+"""More than the rest of the shared memory of ``sweep_edge`` and ``choose_edge``."""
 MEMORY_SHARE = 0.8
 """The share of the free memory that histograms may take."""
 
@@ -172,8 +176,14 @@ def plan_growth(
     Raises
     ------
     DeviceMemoryError
-        If not even the features of one word fit.
+        If not even the features of one word fit, or the sums of all channels do not fit the shared memory of a block.
     """
+    shared = SWEEP_BYTES * n_channels + SWEEP_STATIC_BYTES
+    if shared > limits.shared_per_block:
+        raise DeviceMemoryError(
+            f"{n_channels} channels need {shared:,} bytes of shared memory, but a block of the device has "
+            f'{limits.shared_per_block:,}; use device="cpu"'
+        )
     bin_bytes = 4 * n_trees * n_channels
     budget = int(MEMORY_SHARE * free_bytes)
     n_slots = max(1, max_leaves - 1)

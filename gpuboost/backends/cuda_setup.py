@@ -1,6 +1,7 @@
 """What of CUDA this machine has, and what keeps it from being used: `trouble`.
 
-Nothing here runs before CUDA is asked for, except the note that `before_fork` takes. Answers are remembered for the process.
+Nothing here runs before CUDA is asked for, except the note that `before_fork` takes. What is found of the installation, and
+that a device works, is remembered for the process.
 """
 
 from __future__ import annotations
@@ -260,9 +261,14 @@ def no_device() -> Trouble:
     )
 
 
-@functools.cache
+working: set[int] = set()
+"""The devices that have been found to work. Others are tried again when asked for: they may only have been full."""
+
+
 def device_trouble(index: int) -> Trouble | None:
     """Return what keeps one device from being used: it is not there, or no kernel can be loaded."""
+    if index in working:
+        return None
     from gpuboost.backends.cupy_gpu import CupyGpu
     from gpuboost.backends.kernels import KERNELS
 
@@ -276,6 +282,7 @@ def device_trouble(index: int) -> Trouble | None:
         return Trouble(str(error), "")
     except Exception as error:
         return Trouble(f"cuda:{index} does not work ({error})", "See whether nvidia-smi works, and what else uses the device")
+    working.add(index)
     return None
 
 

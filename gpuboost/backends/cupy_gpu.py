@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,13 @@ from gpuboost.backends.kernels import Argument, Kernel
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 SHARED_BY_DEFAULT = 48 * 1024
-"""Bytes of dynamic shared memory that a kernel may use without opting in."""
+"""Bytes of shared memory, static and dynamic, that a kernel may use without opting in."""
 
 STAGING_BYTES = 1 << 20
 """Host memory that small arrays go through, so that nobody waits for their copies."""
+
+OUT_OF_MEMORY = 2
+"""Status of the driver and of the run-time: no memory, on the device or to be page-locked."""
 
 WRONG_BINARY = (200, 209, 218, 222)
 """Driver errors that mean "not for this device": invalid image, no binary for it, invalid or unsupported PTX."""
@@ -32,7 +36,12 @@ class Function:
     """A loaded kernel, and the dynamic shared memory that it may use so far."""
 
     call: Any
-    shared_bytes: int = SHARED_BY_DEFAULT
+    shared_bytes: int
+
+    @classmethod
+    def of(cls, call: Any) -> Function:
+        """Return a kernel that CuPy has loaded."""
+        return cls(call, SHARED_BY_DEFAULT - int(call.shared_size_bytes))
 
 
 FUNCTIONS: dict[tuple[int, str, str], Function] = {}
@@ -41,11 +50,46 @@ FUNCTIONS: dict[tuple[int, str, str], Function] = {}
 LOADING = threading.Lock()
 
 
+class Pool:
+    """A memory pool on a device, which gives all back to CUDA when it goes, and earlier what has no array once it is closed."""
+
+    def __init__(self, cupy: Any, device: Any) -> None:
+        self.blocks = cupy.cuda.MemoryPool()
+        self.device = device
+        self.closed = False
+
+    def release(self) -> None:
+        """Give what no array uses back to CUDA."""
+        with self.device:
+            self.blocks.free_all_blocks()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.release()
+
+
+class Lease:
+    """A block of a pool in use: the owner of an array's memory.
+
+    It keeps the pool. CuPy's would else go while an exception or a caller holds arrays, and a pool that goes leaks every
+    allocation that it has divided between a living array and others.
+    """
+
+    def __init__(self, pool: Pool, block: Any) -> None:
+        self.pool, self.block = pool, block
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.block = None
+            if self.pool.closed:
+                self.pool.release()
+
+
 class CupyGpu:
     """The CUDA device ``index``, as a `gpuboost.backends.gpu.Gpu`.
 
     A call leaves the caller's current device as it is and works on the caller's current stream. Arrays come from a memory pool
-    of this object, not from CuPy's own.
+    of this object, not from CuPy's own, whose unused blocks go back to CUDA when memory is short or asked for.
 
     Parameters
     ----------
@@ -66,7 +110,7 @@ class CupyGpu:
             shared_per_block=attributes["MaxSharedMemoryPerBlockOptin"],
             shared_per_multiprocessor=attributes["MaxSharedMemoryPerMultiprocessor"],
         )
-        self.pool = cupy.cuda.MemoryPool()
+        self.pool = Pool(cupy, self.device)
         self.staging: Any = None
         self.staged = 0
 
@@ -76,33 +120,48 @@ class CupyGpu:
         n_bytes = math.prod(int(n) for n in shape) * np.dtype(dtype).itemsize
         with self.device:
             try:
-                memory = self.pool.malloc(n_bytes)
+                block = self._malloc(n_bytes)
             except self.cupy.cuda.memory.OutOfMemoryError as error:
                 free, total = self.free_bytes(), self.device.mem_info[1]
                 raise DeviceMemoryError(
                     f"{self.label} has no room for an array of {n_bytes:,} bytes: {free:,} of its {total:,} bytes are free. "
                     'Fewer rows, features or leaves need less; device="cpu" uses the memory of the computer.'
                 ) from error
-            return self.cupy.ndarray(shape, dtype, memory)
+            memory = self.cupy.cuda.UnownedMemory(block.ptr, n_bytes, Lease(self.pool, block), self.index)
+            return self.cupy.ndarray(shape, dtype, self.cupy.cuda.MemoryPointer(memory, 0))
+
+    def _malloc(self, n_bytes: int) -> Any:
+        try:
+            return self.pool.blocks.malloc(n_bytes)
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            self.cupy.get_default_memory_pool().free_all_blocks()
+            return self.pool.blocks.malloc(n_bytes)
 
     def put(self, array: NDArray[Any]) -> GpuArray:
         source = np.asarray(array, order="C")
         target = self.empty(source.shape, source.dtype)
         with self.device:
-            if source.nbytes == 0:
-                pass
-            elif source.nbytes <= STAGING_BYTES:
-                target.data.copy_from_host_async(self._stage(source), source.nbytes)
-            else:
+            staged = self._stage(source) if 0 < source.nbytes <= STAGING_BYTES else None
+            if staged is not None:
+                target.data.copy_from_host_async(staged, source.nbytes)
+            elif source.nbytes:
                 # CUDA may still read pageable memory when it returns, where the device can address it. So wait.
                 target.data.copy_from_host_async(source.ctypes.data, source.nbytes)
                 self.cupy.cuda.get_current_stream().synchronize()
         return target
 
-    def _stage(self, source: NDArray[Any]) -> int:
-        """Copy an array to memory that stays unchanged until the device has read it, and return its address."""
+    def _stage(self, source: NDArray[Any]) -> int | None:
+        """Copy an array to memory that stays unchanged until the device has read it, and return its address.
+
+        None if the computer has no memory left that can be page-locked.
+        """
         if self.staging is None:
-            self.staging = self.cupy.cuda.alloc_pinned_memory(STAGING_BYTES)
+            try:
+                self.staging = self.cupy.cuda.alloc_pinned_memory(STAGING_BYTES)
+            except self.cupy.cuda.runtime.CUDARuntimeError as error:
+                if error.status != OUT_OF_MEMORY:
+                    raise
+                return None
         if self.staged + source.nbytes > STAGING_BYTES:
             self.device.synchronize()
             self.staged = 0
@@ -135,18 +194,20 @@ class CupyGpu:
 
     def free_bytes(self) -> int:
         with self.device:
-            free = int(self.device.mem_info[0]) + int(self.pool.free_bytes())
-            limit = int(self.pool.get_limit())  # from CuPy's CUPY_GPU_MEMORY_LIMIT
-            return min(free, limit - int(self.pool.used_bytes())) if limit else free
+            self.cupy.get_default_memory_pool().free_all_blocks()
+            blocks = self.pool.blocks
+            free = int(self.device.mem_info[0]) + int(blocks.free_bytes())
+            limit = int(blocks.get_limit())  # from CuPy's CUPY_GPU_MEMORY_LIMIT
+            return min(free, limit - int(blocks.used_bytes())) if limit else free
 
     def close(self) -> None:
         with self.device:
             if self.staging is not None:
                 self.device.synchronize()
                 self.staging, self.staged = None, 0
-            self.pool.free_all_blocks()
-            # What is still referenced goes back to CUDA, not to the pool, once that pool is gone.
-            self.pool = self.cupy.cuda.MemoryPool()
+            self.pool.closed = True
+            self.pool.release()
+            self.pool = Pool(self.cupy, self.device)
 
     # ---- kernels -------------------------------------------------------------------------------------------------------------
 
@@ -156,9 +217,9 @@ class CupyGpu:
         with self.device:
             function = FUNCTIONS.get((self.index, kernel.file, kernel.name)) or self.load(kernel)
             if shared_bytes > function.shared_bytes:
-                with LOADING:
+                with LOADING:  # the number follows the deed: other threads go by it
+                    function.call.max_dynamic_shared_size_bytes = max(function.shared_bytes, shared_bytes)
                     function.shared_bytes = max(function.shared_bytes, shared_bytes)
-                    function.call.max_dynamic_shared_size_bytes = function.shared_bytes
             function.call(grid, (block,), arguments, shared_mem=shared_bytes)
 
     def load(self, kernel: Kernel) -> Function:
@@ -168,11 +229,19 @@ class CupyGpu:
         ------
         DeviceUnavailableError
             If it cannot be compiled, or what the compiler made is not for this device.
+        DeviceMemoryError
+            If the device has no room for its code.
         """
         key = self.index, kernel.file, kernel.name
         with LOADING, self.device:
             if key not in FUNCTIONS:
-                FUNCTIONS[key] = Function(self._prebuilt(kernel) or self._compiled(kernel))
+                try:
+                    call = self._prebuilt(kernel) or self._compiled(kernel)
+                except self.cupy.cuda.driver.CUDADriverError as error:
+                    if error.status != OUT_OF_MEMORY:
+                        raise
+                    raise DeviceMemoryError(f"{self.label} has no room for the kernel {kernel.name} ({error})") from error
+                FUNCTIONS[key] = Function.of(call)
             return FUNCTIONS[key]
 
     def _prebuilt(self, kernel: Kernel) -> Any | None:

@@ -27,7 +27,7 @@ from gpuboost.backends.base import (
 )
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.backends.threads import Team
-from gpuboost.binning import BinnedMatrix
+from gpuboost.binning import BinMapper, BinnedMatrix
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.samme import SAMME
@@ -38,6 +38,7 @@ from gpuboost.learners.growth import grow
 from gpuboost.learners.hamming_tree import HammingTree, harvest
 from gpuboost.learners.product import StumpProduct
 from gpuboost.training import Training
+from gpuboost.tree import Tree
 from tests.candidates import EMULATED, Opener, candidates
 from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, scores, sign_matrix, stats_of
 
@@ -639,6 +640,21 @@ def test_fit_of_class_trees(number: int, request: pytest.FixtureRequest) -> None
     for name, opened in fit_candidates(number, request.config.getoption("--device")).items():
         with opened() as backend:
             assert result(backend) == expected, name
+
+
+def test_small_and_large_float32(candidate: Backend) -> None:
+    # Both zeros, denormal numbers from the least to the largest, the least normal ones, 1, the largest, infinity; and NaN.
+    bits = [0, 1, 2, 3, 2**22, 2**23 - 1, 2**23, 2**23 + 1, 127 << 23, (255 << 23) - 1, 255 << 23]
+    magnitudes = np.array(bits, np.uint32)
+    X = np.append(np.concatenate([magnitudes, magnitudes | 1 << 31]).view(np.float32), np.nan)[:, None].astype(np.float32)
+    mapper = BinMapper.fit(X)
+    assert mapper.n_bins.tolist() == [22]  # of 21 values, as the zeros are equal, and of NaN
+    codes, data = mapper.transform(X).codes[0], candidate.encode(mapper, X)
+    for cut in range(1, 21):
+        stump = {"feature": np.zeros(1, np.int32), "cut": np.array([cut], np.uint8), "missing_left": np.zeros(1, np.bool_)}
+        children = {"left": np.array([~0], np.int32), "right": np.array([~1], np.int32)}
+        tree = Tree(**stump, **children, values=np.zeros((2, 1)), gain=np.zeros(1))
+        assert np.array_equal(candidate.get(candidate.apply(tree, data)), (codes > cut) | (codes == 0))
 
 
 MANY = [(40, 2, 4), (40, 2, 3), (40, 3, 3), (30, 3, 3), (40, 2, 5), (40, 2, 4)]  # (n_rows, n_features, n_classes)

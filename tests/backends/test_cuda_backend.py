@@ -166,6 +166,40 @@ def test_a_growth_is_checked_once_and_queued_again(emulated: Devices, monkeypatc
     assert prepared.count("plant") == prepared.count("node_of_rows") == 6
 
 
+@pytest.mark.parametrize("round_", [0, 1])
+def test_a_growth_that_is_interrupted_leaves_the_next_one_alone(round_: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the two kernels of a partition, in the round that records and in one that repeats."""
+    from gpuboost.learners.growth import grow
+    from tests.problems import coded, stats_of
+
+    data, q = coded(np.random.default_rng(0).integers(0, 9, (5, 200))), np.random.default_rng(1).integers(-9, 9, (200, 3))
+    with CudaBackend(EmulatedGpu(limits=SMALL_DEVICE)) as backend:
+        matrix, stats = backend.load(data), stats_of(backend, q)
+
+        def result() -> bytes:
+            return backend.read_nodes(grow(backend, matrix, stats, 4))[0].tobytes()
+
+        expected = result()
+        if round_ == 0:
+            backend.recordings.clear()
+        launch_ = backend.gpu.launch
+        seen = []
+
+        def interrupted(kernel: Any, *rest: Any) -> None:
+            seen.append(kernel.name)
+            if kernel.name == "partition_nodes":
+                raise KeyboardInterrupt
+            launch_(kernel, *rest)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(backend.gpu, "launch", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                grow(backend, matrix, stats, 4)
+        assert seen[-2] == "partition_rows"
+        assert backend.queued is None
+        assert result() == expected
+
+
 def test_launches_are_checked() -> None:
     gpu = EmulatedGpu()
     table, current = gpu.put(np.zeros((1, 3, 14), np.int64)), gpu.put(np.zeros(1, np.int64))

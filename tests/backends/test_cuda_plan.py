@@ -102,6 +102,13 @@ def test_the_least_memory() -> None:
         plan_growth(c, 256, 5, 3, 20, least - 2, H100)
 
 
+def test_channels_beyond_the_shared_memory_of_a_block() -> None:
+    # An int32 for each of eight warps and channels, and 256 bytes: (65536 - 256) / 32 = 2040 channels.
+    assert plan_growth(columns([4]), 4, 1, 2040, 2, GIB, TURING).kept
+    with pytest.raises(DeviceMemoryError, match=r"2041 channels need 65,568 bytes .* has 65,536; use device"):
+        plan_growth(columns([4]), 4, 1, 2041, 2, GIB, TURING)
+
+
 @given(
     st.lists(st.integers(0, 256), min_size=1, max_size=40),
     st.integers(1, 4),

@@ -159,6 +159,55 @@ def test_memory_is_given_back_after_an_exception(gpu: CupyGpu, cuda: Cuda) -> No
     assert gpu.get(gpu.put(np.arange(3))).tolist() == [0, 1, 2]  # it can still be used
 
 
+def test_nothing_leaks_of_a_block_that_is_divided_when_it_is_closed(gpu: CupyGpu, cuda: Cuda) -> None:
+    whole = gpu.empty((1000,), np.uint8)
+    del whole
+    kept, other = gpu.empty((300,), np.uint8), gpu.empty((200,), np.uint8)  # of the same block, as 500 bytes more
+    assert cuda.allocated == [0, 1000]
+    gpu.close()
+    assert cuda.allocated == [0, 1000]  # the arrays are still there, such as in the frames of an exception
+    del other
+    assert not gpu.get(kept[:0]).any()
+    del kept
+    assert cuda.allocated == [0, 0]
+    assert not cuda.leaked
+
+
+def test_nothing_leaks_of_a_device_that_nobody_closes(cuda: Cuda) -> None:
+    gpu = CupyGpu(1)
+    whole = gpu.empty((1000,), np.uint8)
+    del whole
+    kept = gpu.empty((300,), np.uint8)  # of the same block
+    del gpu
+    assert cuda.allocated == [0, 1000]
+    del kept
+    assert cuda.allocated == [0, 0]
+    assert not cuda.leaked
+
+
+def test_unused_blocks_of_the_callers_pool_give_way(gpu: CupyGpu, cuda: Cuda) -> None:
+    def cache(n_bytes: int) -> None:
+        with gpu.device:
+            cuda.callers_pool.malloc(n_bytes)
+
+    cache(cuda.memory - 1000)
+    assert cuda.allocated == [0, cuda.memory - 1000]
+    array = gpu.empty((2000,), np.uint8)
+    assert cuda.allocated == [0, 2000]
+    cache(5000)
+    assert gpu.free_bytes() == cuda.memory - 2000
+    del array
+
+
+def test_without_memory_to_lock_copies_wait(gpu: CupyGpu, cuda: Cuda) -> None:
+    cuda.pinnable = False
+    host = np.arange(5)
+    array = gpu.put(host)
+    host[:] = -1
+    assert cuda.n_synchronised == 1
+    assert gpu.get(array).tolist() == [0, 1, 2, 3, 4]
+
+
 def test_closing_waits_for_what_is_still_read_from_the_host(gpu: CupyGpu) -> None:
     array = gpu.put(np.arange(5))
     gpu.close()
@@ -233,6 +282,13 @@ def test_halves_and_booleans(gpu: CupyGpu, index: int) -> None:
     assert np.array_equal(adopted(gpu, on_device(gpu, flags, index)), flags)
 
 
+def test_elements_that_are_not_aligned(gpu: CupyGpu) -> None:
+    bytes_ = on_device(gpu, np.zeros(25, np.uint8), 1)
+    start = (1 - bytes_.data.ptr) % 4  # one beyond a multiple of 4
+    with pytest.raises(ValueError, match="its elements are not aligned; copy it"):
+        gpu.adopt(bytes_[start : start + 16].view(np.float32).reshape(2, 2))
+
+
 def test_matrices_of_other_packages(gpu: CupyGpu) -> None:
     host = np.arange(6.0).reshape(2, 3)
     matrix = on_device(gpu, host, 1)
@@ -281,6 +337,19 @@ def test_more_shared_memory_is_asked_for_when_it_is_needed(gpu: CupyGpu) -> None
     for shared_bytes in (48 << 10, 64 << 10, 64 << 10, 50 << 10, 96 << 10):
         launch(gpu, ONE, shared_bytes)
     assert gpu.load(ONE).call.allowed == [48 << 10, 64 << 10, 96 << 10]
+
+
+def test_static_shared_memory_counts(gpu: CupyGpu, cuda: Cuda) -> None:
+    cuda.static_shared = 128
+    for shared_bytes in ((48 << 10) - 128, (48 << 10) - 127):
+        launch(gpu, ONE, shared_bytes)
+    assert gpu.load(ONE).call.allowed == [(48 << 10) - 128, (48 << 10) - 127]
+
+
+def test_no_room_for_a_kernel(gpu: CupyGpu, cuda: Cuda) -> None:
+    cuda.load = failing(fake_cupy.CUDADriverError(2, "CUDA_ERROR_OUT_OF_MEMORY: out of memory"))
+    with pytest.raises(DeviceMemoryError, match=r"cuda:1 has no room for the kernel one .*CUDA_ERROR_OUT_OF_MEMORY"):
+        launch(gpu, ONE)
 
 
 def failing(error: Exception) -> Any:

@@ -64,6 +64,10 @@ class Pointer:
     def __init__(self, address: int, owner: Any, device: Device, traffic: Traffic) -> None:
         self.address, self.owner, self.device, self.traffic = address, owner, device, traffic
 
+    @property
+    def ptr(self) -> int:
+        return self.address
+
     def at(self, address: int) -> Pointer:
         return Pointer(address, self.owner, self.device, self.traffic)
 
