@@ -20,10 +20,13 @@ def main() -> None:
 def demo(rounds: int, device: str, jobs: int | None) -> None:
     """Train on handwritten digits and on poker hands, and compare two backends bit for bit."""
     from gpuboost.demo import run
+    from gpuboost.devices import open_backend
     from gpuboost.errors import DeviceUnavailableError
 
     try:
-        run(rounds=rounds, device=device, n_jobs=jobs)
+        chosen = int(device) if device.isdecimal() else device
+        open_backend(chosen, jobs).close()  # before anything takes time
+        run(rounds=rounds, device=chosen, n_jobs=jobs)
     except (DeviceUnavailableError, ValueError) as error:
         raise click.ClickException(str(error)) from error
 

@@ -43,7 +43,13 @@ def as_cupy(x: Any) -> GpuArray:
         return x
     if hasattr(x, "detach"):  # PyTorch exports no tensors that require gradients
         x = x.detach()
-    return cupy.from_dlpack(x) if hasattr(x, "__dlpack__") else cupy.asarray(x)
+    try:
+        return cupy.from_dlpack(x) if hasattr(x, "__dlpack__") else cupy.asarray(x)
+    except Exception as error:
+        if type(error).__name__ != "CUDARuntimeError":
+            raise
+        message = f"the {type(x).__name__} lies on a CUDA device, and CUDA does not work here: {error}"
+        raise DeviceUnavailableError(f"{message}. Pass a NumPy array.") from error
 
 
 def adopt(gpu: CupyGpu, matrix: Any) -> DeviceMatrix | None:

@@ -38,6 +38,8 @@ def encode(gpu: Gpu, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None) -
 
     on_device = gpu.adopt(X)
     if on_device is not None:
+        if not on_device.dtype.isnative:
+            raise TypeError(f"X on the device has the byte order of another machine ({on_device.dtype.str}); convert it first")
         write(on_device, None if rows is None else gpu.put(rows.astype(np.int64)), 0, n_rows)
     else:
         step = max(1, SLAB_BYTES // max(1, n_columns * X.dtype.itemsize))

@@ -23,6 +23,8 @@ from gpuboost.errors import DeviceUnavailableError
 
 OLDEST_CUDA = 12000
 """The oldest CUDA version, as CUDA counts them, for which there is a CuPy that we support."""
+OLDEST_CUPY = 14
+"""The oldest CuPy that finds the parts of the CUDA toolkit where pip puts them."""
 
 INITIALIZATION_ERROR, NO_DEVICE = 3, 100
 """Statuses of the CUDA run-time."""
@@ -140,7 +142,7 @@ def library_versions() -> dict[str, str]:
     return {
         "CUDA run-time": attempt(lambda: dotted(cuda.runtime.runtimeGetVersion())),
         "NVRTC": attempt(lambda: ".".join(map(str, cuda.nvrtc.getVersion()))),
-        "CUDA devices": attempt(cuda.runtime.getDeviceCount),
+        "CUDA devices": attempt(lambda: cuda.runtime.getDeviceCount()),
     }
 
 
@@ -165,7 +167,10 @@ def trouble(index: int | None) -> Trouble | None:
     common = common_trouble()
     if common is not None:
         return common
-    return device_trouble(current_device() if index is None else index)
+    try:
+        return device_trouble(current_device() if index is None else index)
+    except Exception as error:
+        return query_trouble(error)
 
 
 def current_device() -> int:
@@ -201,7 +206,9 @@ def installation_trouble() -> Trouble | None:
         )
     if not wheels:
         return Trouble("CuPy is not installed", install())
-    (wheel,) = wheels
+    ((wheel, number),) = wheels.items()
+    if (major := re.match(r"\d+", number)) and int(major[0]) < OLDEST_CUPY:
+        return Trouble(f"{wheel} {number} is too old: {OLDEST_CUPY} or newer is needed", f"Run: pip install -U {wheel}")
     built_for = re.search(r"cuda(\d\d)x", wheel)
     if built_for and int(built_for[1]) > version // 1000:
         return older_driver(f"{wheel} needs CUDA {built_for[1]}")
@@ -220,25 +227,33 @@ def older_driver(need: str) -> Trouble:
 def driver_trouble() -> Trouble | None:
     """Return what is wrong when CuPy asks for the devices."""
     try:
-        runtime = import_cupy().cuda.runtime
-        needs = runtime.runtimeGetVersion()
-        if needs // 1000 > (driver()[0] or 0) // 1000:
-            return older_driver(f"CuPy uses the run-time of CUDA {dotted(needs)}")
-        if runtime.getDeviceCount() == 0:
-            return no_device()
+        cupy = import_cupy()
     except OSError as error:
         return Trouble(
             f"CuPy cannot be imported ({error})",
             "If it cannot write to its folder for compiled kernels, set CUPY_CACHE_DIR to one that can be written",
         )
-    except (ImportError, AttributeError) as error:
-        last = str(error).strip(" =\n").splitlines()[-1:]  # CuPy frames the reason and puts it last
-        (wheel,) = cupy_distributions()
-        again = f"Install it again: pip uninstall -y {wheel} && {install()}"
-        return Trouble(f"CuPy cannot be imported ({''.join(last).strip()})", again)
+    except Exception as error:  # among them the ValueError of a wheel for another NumPy
+        return broken_cupy(error)
+    try:
+        runtime = cupy.cuda.runtime
+        needs = runtime.runtimeGetVersion()
+        if needs // 1000 > (driver()[0] or 0) // 1000:
+            return older_driver(f"CuPy uses the run-time of CUDA {dotted(needs)}")
+        if runtime.getDeviceCount() == 0:
+            return no_device()
+    except AttributeError as error:
+        return broken_cupy(error)
     except Exception as error:
         return query_trouble(error)
     return None
+
+
+def broken_cupy(error: Exception) -> Trouble:
+    """Return the trouble of a CuPy that cannot be imported, or lacks what every CuPy has."""
+    last = "".join(str(error).strip(" =\n").splitlines()[-1:]).strip()  # CuPy frames the reason and puts it last
+    again = f"Install it again: pip uninstall -y {' '.join(cupy_distributions()) or 'cupy'} && {install()}"
+    return Trouble(f"CuPy cannot be imported ({last or type(error).__name__})", again)
 
 
 def query_trouble(error: Exception) -> Trouble:

@@ -356,15 +356,18 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` trees."""
-        return self._staged(X, self._labels)
+        model = copy.copy(self)  # a later fit of this estimator must not change what is still to come
+        return model._staged(X, model._labels)
 
     def staged_predict_proba(self, X: Any) -> Iterator[Any]:
         """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` trees."""
-        return self._staged(X, self._probabilities)
+        model = copy.copy(self)
+        return model._staged(X, model._probabilities)
 
     def staged_decision_function(self, X: Any) -> Iterator[Any]:
         """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` trees."""
-        return self._staged(X, self._decision)
+        model = copy.copy(self)
+        return model._staged(X, model._decision)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows that are predicted right (with all their classes in a multi-label problem).
