@@ -20,9 +20,9 @@ MAX_WORDS = 16_000
 MIN_ROWS = 256
 """Rows that a block of the histogram kernel takes at least, as in ``histogram.cu``."""
 SWEEP_BYTES = 4 * 8
-"""Shared memory that ``sweep_edge`` takes for a channel: an int32 for each of its eight warps."""
+"""Shared memory that the sweeps take for a channel: an int32 for each of its eight warps."""
 SWEEP_STATIC_BYTES = 256
-"""More than the rest of the shared memory of ``sweep_edge`` and ``choose_edge``."""
+"""More than the rest of the shared memory of the sweeps and of ``choose_cut``."""
 MEMORY_SHARE = 0.8
 """The share of the free memory that histograms may take."""
 

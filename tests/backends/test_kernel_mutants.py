@@ -185,7 +185,7 @@ MUTANTS = {
         "of_warp[warp * n_channels + c] = sum;\n    }",
     ),
     "too small for eight warps": planted(
-        growth, "sweep", "__shared__ Best bests[N_WARPS];\n    const int tree", "__shared__ Best bests[3];\n    const int tree"
+        growth, "sweep", "__shared__ Best bests[N_WARPS];\n    sweep<Edge>", "__shared__ Best bests[3];\n    sweep<Edge>"
     ),
     "a shuffle in a branch": planted(
         growth,
@@ -277,4 +277,4 @@ def test_mutant_is_caught(name: str) -> None:
         require(sanitized.unavailable(mode))
     found = {mode: failure for mode, failure in failures()[name].items() if failure}
     assert found
-    assert "CompileError" not in "".join(found.values())
+    assert not any(word in failure for failure in found.values() for word in ("CompileError", " times in "))
