@@ -249,6 +249,46 @@ def test_trouble(machine: Machine, caplog: pytest.LogCaptureFixture, prepare: An
     assert "\n" not in sentence
 
 
+def test_an_old_cupy_is_refused_by_its_version(machine: Machine) -> None:
+    machine.usable()
+    machine.distributions = [("cupy-cuda12x", "13.6.0")]
+    said = refusal("cuda")
+    assert "cupy-cuda12x 13.6.0 is too old: 14 or newer is needed" in said
+    assert "pip install -U cupy-cuda12x" in said
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("numpy.dtype size changed"), RuntimeError(""), SyntaxError("invalid syntax")], ids=repr
+)
+def test_a_cupy_that_fails_to_load_in_any_way_is_to_be_installed_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    machine.usable()
+
+    def fail() -> Any:
+        raise error
+
+    monkeypatch.setattr(cuda_setup, "import_cupy", fail)
+    said = refusal("cuda")
+    assert f"CuPy cannot be imported ({str(error) or type(error).__name__})" in said
+    assert "pip uninstall -y cupy-cuda13x" in said
+    assert auto()[0] == "cpu"
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:0"])
+def test_a_cuda_that_fails_between_two_questions(machine: Machine, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    machine.usable()
+    assert cuda_setup.common_trouble() is None
+
+    def fail() -> int:
+        raise RuntimeError("cudaErrorUnknown: unknown error")
+
+    monkeypatch.setattr(cuda_setup, "current_device", fail)
+    monkeypatch.setattr(cuda_setup, "device_trouble", lambda index: fail())
+    assert "CUDA does not start (cudaErrorUnknown: unknown error)" in refusal(device)
+    assert auto()[0] == "cpu"
+
+
 def test_a_warning_is_the_callers(machine: Machine) -> None:
     no_driver(machine)
     with pytest.warns(UserWarning, match="trains on the CPU") as caught:

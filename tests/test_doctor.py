@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gpuboost import __version__, doctor
+from gpuboost import DeviceUnavailableError, __version__, devices, doctor
 from gpuboost.backends import cuda_setup, fatbin, kernels
 from gpuboost.cli import main
 from tests import fake_cupy
@@ -203,3 +203,20 @@ def test_this_machine() -> None:
     facts = json.loads(result.stdout)
     assert facts["CPU"]["usable"]
     assert result.returncode == (0 if facts["CUDA"]["usable"] else 1)
+
+
+def test_the_command_line_takes_a_devices_number_and_refuses_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    monkeypatch.setattr("gpuboost.demo.run", lambda **options: started.append(options["device"]))
+    opened = []
+
+    def refuse(index: int | None) -> Any:
+        opened.append(index)
+        raise DeviceUnavailableError("there is no such card")
+
+    monkeypatch.setitem(devices.OPENERS, "cuda", refuse)
+    done = CliRunner().invoke(main, ["demo", "--device", "7"])
+    assert (done.exit_code, opened, started) == (1, [7], [])
+    assert "there is no such card" in done.output
+    assert CliRunner().invoke(main, ["demo", "--device", "cpu"]).exit_code == 0
+    assert started == ["cpu"]

@@ -285,6 +285,12 @@ def test_labels_and_weights_that_will_not_do(device: str) -> None:
         make(device=device).fit(on_device(X), on_device(np.where(NOISY == 0, np.nan, NOISY)))
 
 
+def test_the_byte_order_of_another_machine_is_refused() -> None:
+    model = make(3, device="emulated").fit(X, NOISY)
+    with pytest.raises(TypeError, match=r"X on the device has the byte order of another machine \(>f8\); convert it first"):
+        model.predict(on_device(X.astype(">f8")))
+
+
 def test_without_cupy_arrays_of_pytorch_reach_the_host_and_others_do_not() -> None:
     with pytest.MonkeyPatch.context() as patch:  # ends before the imitation of CuPy does
         patch.setitem(sys.modules, "cupy", None)

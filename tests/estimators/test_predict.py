@@ -173,3 +173,14 @@ def test_a_score_of_zero_predicts_no_label() -> None:
     model = make().fit(np.r_[X, X], np.r_[INDICATORS, 1 - INDICATORS])
     assert not model.predict(X).any()
     assert (model.predict_proba(X) == 0.5).all()
+
+
+@pytest.mark.parametrize("method", ["staged_predict", "staged_predict_proba", "staged_decision_function"])
+def test_stages_are_of_the_model_that_was_asked(method: str) -> None:
+    model = make().fit(X, NOISY)
+    expected = list(getattr(model, method)(X))
+    stages = getattr(model, method)(X)
+    found = [next(stages)]
+    model.fit(X, NOISY == 1)  # other classes, other trees
+    found += stages
+    assert [stage.tobytes() for stage in found] == [stage.tobytes() for stage in expected]
