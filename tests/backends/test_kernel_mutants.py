@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from unittest import mock
 
@@ -64,6 +65,15 @@ def ties(gpu: EmulatedGpu) -> None:
     same_growth(gpu, coded([half, inside]), lambda backend: stats_of(backend, twins), 2)  # no memory behind the last bin
     even = np.column_stack([twins, np.ones(16, int)])
     same_growth(gpu, coded([half, inside]), lambda backend: stats_of(backend, even), 4)
+
+
+def gini(gpu: EmulatedGpu) -> None:
+    """A class tree: weights by class, some of them 0, so that a side may have rows and no weight."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 7, (5, 400))
+    labels = (codes[0] // 2 + rng.integers(0, 2, 400)) % 3
+    q = np.where(labels[:, None] == np.arange(3), (rng.integers(0, 4, 400) * (codes[1] > 1))[:, None], 0)
+    same_growth(gpu, coded(codes), lambda backend: replace(stats_of(backend, q), criterion="gini"), 7)
 
 
 def wide(gpu: EmulatedGpu) -> None:
@@ -202,6 +212,12 @@ MUTANTS = {
         growth, "sweep", "atomicAdd(&left[i % n_channels], h[i]);", "left[i % n_channels] += h[i];"
     ),
     "a later launch forgets the earlier": planted(wide, "sweep", "score = best_so_far[at];", "score = 0;"),
+    # ---- criteria
+    "the right side's purity is the left's": planted(
+        gini, "sweep", "purity(right_squares, right_sum) -", "purity(left_squares, left_sum) -"
+    ),
+    "squares of a wrong side": planted(gini, "sweep", "const int right = total - left;", "const int right = left - total;"),
+    "votes where there are none": planted(gini, "partition", "if (c < n_classes) {", "if (c < n_channels) {"),
     # ---- select
     "the highest of equal nodes": planted(ties, "select", "node < best)", "node > best)"),
     "most lanes are not asked": planted(ties, "select", "for (int d = 16; d; d >>= 1)", "for (int d = 1; d; d >>= 1)"),
@@ -252,7 +268,7 @@ def run(name: str) -> None:
     MUTANTS[name].run()
 
 
-CASES = {"growth": growth, "ties": ties, "wide": wide, "rows": rows}
+CASES = {"growth": growth, "gini": gini, "ties": ties, "wide": wide, "rows": rows}
 
 
 def run_unchanged(name: str) -> None:
