@@ -59,6 +59,7 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "histogram": lambda w: w.rows * 4.0 * (w.a["n_words"] + 1 + w.a["n_channels"]) + w.nodes,
     "siblings": lambda w: w.nodes * (3 if w.a["member"] == 2 or w.a["member"] == 1 else 1),
     "sweep_edge": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
+    "sweep_gini": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
     "choose_cut": lambda w: 12.0 * w.features * (1 if w.a["first_member"] == 0 else 2),
     "select_node": table_bytes,
     "partition_rows": lambda w: w.rows * (SECTOR + 8.0),
