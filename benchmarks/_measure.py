@@ -158,7 +158,7 @@ def warm_up_subset(data: Data) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(data.X_train[rows]), data.y_train[rows]
 
 
-def test_error(data: Data, predicted: np.ndarray) -> float:
+def share_wrong(data: Data, predicted: np.ndarray) -> float:
     """Return the share of the test rows that are predicted wrongly."""
     return float(np.mean(np.asarray(predicted).ravel() != data.y_test))
 
@@ -183,14 +183,14 @@ def measure_fit(library: str, settings: Settings, data: Data) -> dict[str, Any]:
         "import_seconds": imported - start, "first_call_seconds": first_call,
         "seconds": wall, "cpu_seconds": cpu, "cpu_seconds_of_others": max(busy - cpu, 0.0),
         "peak_bytes": peak_bytes() - before, "peak_is_of_fit": peak_is_of_fit,
-        "test_error": test_error(data, model.predict(data.X_test)), "shape": data.shape,
+        "test_error": share_wrong(data, model.predict(data.X_test)), "shape": data.shape,
     }  # fmt: skip
 
 
 def measure_curve(settings: Settings, data: Data) -> dict[str, Any]:
     """Find the test error of gpuboost after each round."""
     model = gpuboost_fit(settings)(data.X_train, data.y_train)
-    return {"test_errors": [test_error(data, predicted) for predicted in model.staged_predict(data.X_test)]}
+    return {"test_errors": [share_wrong(data, predicted) for predicted in model.staged_predict(data.X_test)]}
 
 
 def measure_add_rate() -> dict[str, Any]:

@@ -66,7 +66,8 @@ def step(tmp_path: Path) -> Step:
 
 @needs_bash
 def test_bash_can_read_it() -> None:
-    subprocess.run(["bash", "-n", str(SCRIPT)], check=True)
+    done = subprocess.run(["bash", "-n", str(SCRIPT)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ Histograms and sweeps work on a range of features or pieces, without the GIL, so
 innermost and contiguous, so that one (row, feature) pair is a short vector addition; statistics are padded to whole vectors of
 four classes for it. The limit of a histogram is its additions, rows x features x classes in int32, or, where it outgrows the
 second-level cache, one cache line in and out for each (row, feature) pair that is not skipped.
+
+Loops that call each other stay in this one file: numba's cache of a loop notices changes of the loop's own file only.
 """
 
 from __future__ import annotations
@@ -289,7 +291,9 @@ def finish(
             score += abs(total[c])
             other_score += abs(other_total[c])
     best, other_best = (score, -1, 0, 0), (other_score, -1, 0, 0)
-    whole, other_whole = purity(start, n_classes), purity(other_start, n_classes)
+    whole, other_whole = 0.0, 0.0
+    if criterion == GINI:
+        whole, other_whole = purity(start, n_classes), purity(other_start, n_classes)
     for u in range(lo, hi):
         f = usable[u]
         complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)

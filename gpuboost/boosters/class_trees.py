@@ -65,9 +65,9 @@ class ClassTreeLoop:
         counts = leaf_counts(problem, self.min_weight_fraction_leaf)
         for tree in trees:
             weights.update(backend.apply(tree, data), tree.values)
+        stats = weights.statistics(counts)
         while True:
-            stats = replace(weights.statistics(counts), criterion="gini")
-            grown = learner(backend, data, stats)
+            grown = learner(backend, data, replace(stats, criterion="gini"))
             correct, total = right_units(grown), stats.total
             values = self.leaf_values(grown)
             if values is None:
@@ -76,9 +76,10 @@ class ClassTreeLoop:
             values = np.clip(self.learning_rate * values, -limit, limit)
             by_group = values[grown.leaf]
             weights.update(grown.group, by_group)
+            stats = weights.statistics(counts)
             n_classes = values.shape[1]
             edge = (n_classes * correct - total) / (max(n_classes - 1, 1) * total)
-            yield Round(replace(grown.tree, values=values), edge, weights.loss(), grown.group, by_group)
+            yield Round(replace(grown.tree, values=values), edge, weights.loss(stats), grown.group, by_group)
             if grown.tree.n_leaves == 1 or (self.until_perfect and correct == total):
                 return
 

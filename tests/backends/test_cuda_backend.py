@@ -96,6 +96,36 @@ def test_matrices_of_every_kind(emulated: Devices, dtype: str, order: str) -> No
     assert (one.predict(X) == other.predict(X)).all()
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "options", "waits"),
+    [
+        ("adaboost-mh", {"variant": "discrete"}, 3),  # for the tree, the total weight and the error
+        ("adaboost-mh", {"variant": "real"}, 4),  # and for the sums of its leaves
+        ("samme", {}, 4),
+        ("gamble", {}, 4),
+    ],
+)
+def test_how_often_a_round_waits(
+    emulated: Devices, monkeypatch: pytest.MonkeyPatch, algorithm: str, options: dict[str, Any], waits: int
+) -> None:
+    fetched: list[int] = []
+    counts: list[int] = []
+    get = EmulatedGpu.get
+    monkeypatch.setattr(EmulatedGpu, "get", lambda gpu, array: fetched.append(array.nbytes) or get(gpu, array))
+    X, y = problem()
+    gpuboost.fit(
+        X,
+        y,
+        algorithm=algorithm,
+        n_estimators=5,
+        max_leaf_nodes=5,
+        device="emulated",
+        callbacks=[lambda progress: counts.append(len(fetched))],
+        **options,
+    )
+    assert np.diff(counts).tolist() == [waits] * 4
+
+
 def test_memory_is_given_back_after_an_exception(emulated: Devices) -> None:
     X, y = problem()
 
