@@ -99,6 +99,33 @@ class Counts:
     minimum: int
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a growth starts from, where that is not a root that holds all rows and may be cut by any feature.
+
+    Attributes
+    ----------
+    rows : device array of int32, shape (n,), optional
+        Row numbers, none of them twice. Without them a tree holds all rows.
+    bounds : ndarray of int64, shape (n_trees + 1,), optional
+        Tree t of the batch starts from ``rows[bounds[t]:bounds[t + 1]]``. All share the statistics of one
+        tree. Without bounds one tree starts from all of ``rows``.
+    features : ndarray of bool, shape (n_features,), optional
+        The features that may be cut. Without it, all of them.
+    """
+
+    rows: Device | None = None
+    bounds: NDArray[np.int64] | None = None
+    features: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None and self.rows is None:
+            raise ValueError("bounds divide rows, and there are none")
+
+
+EVERYTHING = Start()
+
+
 @dataclass
 class Frontier:
     """Trees while they grow: a table of nodes with the best cut of each, and the rows sorted by node.
@@ -109,7 +136,7 @@ class Frontier:
     Attributes
     ----------
     rows : device array of int32, shape (T, n_rows)
-        Row numbers; node m owns ``rows[t, start:stop]``.
+        Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`.
     nodes : device array of int64, shape (T, M, 10)
         A node's columns are
 
@@ -150,13 +177,20 @@ def as_float(bits: NDArray[np.int64]) -> NDArray[np.float64]:
     return bits.view(np.float64)
 
 
-def new_nodes(n_trees: int, n_rows: int, max_leaves: int) -> NDArray[np.int64]:
-    """Return the node table of ``n_trees`` roots that hold all rows."""
-    nodes = np.zeros((n_trees, 2 * max_leaves - 1, SLOT + 1), np.int64)
+def new_nodes(bounds: NDArray[np.int64], max_leaves: int) -> NDArray[np.int64]:
+    """Return the node table of roots that own ``bounds``, shape (n_trees, 2): the columns START and STOP."""
+    nodes = np.zeros((len(bounds), 2 * max_leaves - 1, SLOT + 1), np.int64)
     nodes[:, :, FEATURE] = -1
     nodes[:, :, KEY] = CLOSED
-    nodes[:, 0, STOP] = n_rows
+    nodes[:, 0, [START, STOP]] = bounds
     return nodes
+
+
+def root_bounds(stats: Stats, start: Start, n_rows: int) -> NDArray[np.int64]:
+    """Return the first and the last but one of every root's rows, shape (n_trees, 2); ``n_rows`` rows are there."""
+    if start.bounds is None:
+        return np.tile(np.array([0, n_rows], np.int64), (1 if start.rows is not None else len(stats.q), 1))
+    return np.column_stack([start.bounds[:-1], start.bounds[1:]])
 
 
 class Backend(ABC):
@@ -256,17 +290,24 @@ class Backend(ABC):
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def start_growth(self, data: Device, stats: Stats, max_leaves: int) -> Frontier:
-        """Return a frontier in which every tree of the batch is a root that holds all rows.
+    def start_growth(self, data: Device, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
+        """Return a frontier in which every tree of the batch is a root that holds the rows of ``start``.
 
         The arrays may be reused: a frontier is valid until the next call.
         """
 
+    def rows_by_group(self, group: Device, n_groups: int) -> tuple[Device, NDArray[np.int64]]:
+        """Return the rows sorted by group, and the bounds of the groups: see `Start`. Rows of a group keep their order."""
+        of_row = self.get(group).astype(np.uint16 if n_groups <= 2**16 else np.int32)  # 16 bits are sorted by radix
+        rows = np.argsort(of_row, kind="stable").astype(np.int32)
+        return self.put(rows), np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=n_groups))])
+
     def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         """Run ``steps``, the growth of a frontier that has just been started.
 
-        Only the statistics' numbers may tell one growth from another with the same data, sizes and ``max_leaves``. So a device
-        that need not be waited for can record the first one, and queue the same work again for the next.
+        Only the numbers in its statistics and its start may tell one growth from another with the same data, sizes and
+        ``max_leaves``. So a device that need not be waited for can record the first one, and queue the same work again for the
+        next.
         """
         steps()
 
@@ -306,7 +347,10 @@ class Backend(ABC):
 
     @abstractmethod
     def node_of_rows(self, frontier: Frontier) -> Device:
-        """Return the leaf that each row has arrived in, as node numbers, shape (T, n_rows)."""
+        """Return the leaf that each row has arrived in, as node numbers, shape (T, n_rows).
+
+        For trees that started from all rows; others have `apply`.
+        """
 
     def read_nodes(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return host copies of a grown frontier's ``nodes`` and ``edges``. A device is waited for once."""
@@ -314,7 +358,10 @@ class Backend(ABC):
 
     @abstractmethod
     def set_bit(self, cell: Device, bit: int, frontier: Frontier) -> None:
-        """Set bit ``bit`` of ``cell[i]`` (n_rows,) where row i went left at the root of the first tree, clear it elsewhere."""
+        """Set bit ``bit`` of ``cell[i]`` (n_rows,) where row i went left at the root of the first tree, clear it elsewhere.
+
+        For a tree that started from all rows.
+        """
 
     # ---- using trees -------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends import cpu_growth, cpu_rows
-from gpuboost.backends.base import LEFT, SLOT, START, STOP, Backend, Counts, Frontier, Stats, new_nodes
+from gpuboost.backends.base import (
+    EVERYTHING,
+    LEFT,
+    SLOT,
+    START,
+    STOP,
+    Backend,
+    Counts,
+    Frontier,
+    Start,
+    Stats,
+    new_nodes,
+    root_bounds,
+)
 from gpuboost.backends.simd import LANES
 from gpuboost.backends.threads import Team, usable_threads
 from gpuboost.binning import BinnedMatrix
@@ -102,11 +116,12 @@ class CpuBackend(Backend):
         self.team.map(cpu_rows.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
 
     def _scratch(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an array that is kept between rounds. Its contents are left over."""
-        array = self.scratch.get(name)
-        if array is None or array.shape != shape:
-            self.scratch[name] = array = np.zeros(shape, dtype)
-        return array
+        """Return an array in memory that is kept between rounds. Its contents are left over."""
+        size = math.prod(shape)
+        memory = self.scratch.get(name)
+        if memory is None or len(memory) < size:
+            self.scratch[name] = memory = np.zeros(size, dtype)
+        return memory[:size].reshape(shape)
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
@@ -162,17 +177,42 @@ class CpuBackend(Backend):
 
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
-    def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int) -> Frontier:
-        n_trees, n_rows, width = stats.q.shape
-        nodes = new_nodes(n_trees, n_rows, max_leaves)
+    def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
+        first = self._arange(data.n_rows) if start.rows is None else start.rows
+        nodes = new_nodes(root_bounds(stats, start, len(first)), max_leaves)
+        n_trees = len(nodes)
         totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
-        totals[:, 0] = stats.signed if n_trees == 1 else stats.q[:, :, : stats.n_channels].sum(axis=1, dtype=np.int64)
-        rows = self._scratch("rows", (n_trees, n_rows), np.int32)
-        rows[:] = self._arange(n_rows)
+        rows = self._scratch("rows", (n_trees, len(first)), np.int32)
+        rows[:] = first
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
-        shape = (n_trees, slots_needed(max_leaves), int(data.bin_offsets[-1]), width)
+        for t in range(n_trees):
+            totals[t, 0] = self._root_total(frontier, t, start)
+        shape = (n_trees, slots_needed(max_leaves), int(data.bin_offsets[-1]), stats.q.shape[2])
         frontier.work["histograms"] = self._scratch("histograms", shape, np.int32)
+        frontier.work["usable"], frontier.work["masks"] = self._features(data, start)
         return frontier
+
+    def _root_total(self, frontier: Frontier, t: int, start: Start) -> IntArray:
+        stats = frontier.stats
+        if start.rows is None and len(stats.q) == 1:
+            return stats.signed
+        q = of_tree(stats.q, t)
+        if start.rows is not None:
+            first, stop = frontier.nodes[t, 0, [START, STOP]]
+            q = q[frontier.rows[t, first:stop]]
+        total: IntArray = q[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
+        return total
+
+    def _features(self, data: CpuMatrix, start: Start) -> tuple[IntArray, NDArray[np.uint64]]:
+        """Return the features that may be cut, and for each block the bits of its features that count."""
+        n_blocks, _, width = data.blocks.shape
+        allowed = np.zeros(n_blocks * width, bool)
+        allowed[data.usable] = True
+        if start.features is not None:
+            allowed[: len(start.features)] &= start.features
+        bits = np.zeros((n_blocks, 64), bool)
+        bits[:, :width] = allowed.reshape(n_blocks, width)
+        return np.flatnonzero(allowed), np.packbits(bits, axis=1, bitorder="little").view(np.uint64)[:, 0]
 
     def _arange(self, n: int) -> NDArray[np.int32]:
         array = self.scratch.get("arange")
@@ -199,8 +239,9 @@ class CpuBackend(Backend):
 
     def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         data, q, table = frontier.data, frontier.stats.q, frontier.nodes
+        usable, masks = frontier.work["usable"], frontier.work["masks"]
         n_rows = int((table[:, nodes[-1], STOP] - table[:, nodes[0], START]).max()) if self.team.n_threads > 1 else 0
-        n_sums = n_rows * len(data.usable) + len(nodes) * int(data.bin_offsets[-1])
+        n_sums = n_rows * len(usable) + len(nodes) * int(data.bin_offsets[-1])
         share = self.team.n_threads > 1 and n_sums * q.shape[2] >= self.team.WORTH_SHARING
         for t, small, large in self._siblings(frontier, nodes):
             if share:
@@ -208,12 +249,13 @@ class CpuBackend(Backend):
                 continue
             cpu_growth.expand(
                 data.blocks,
-                data.usable,
+                masks,
+                usable,
                 data.bin_offsets,
                 data.has_missing,
                 data.skipped,
                 frontier.rows[t],
-                q[t],
+                of_tree(q, t),
                 table[t],
                 frontier.totals[t],
                 frontier.edges[t],
@@ -228,7 +270,8 @@ class CpuBackend(Backend):
 
     def _expand_together(self, frontier: Frontier, t: int, small: int, large: int) -> None:
         """The same as `cpu_growth.expand`, shared by the team."""
-        data, q, table, histograms = frontier.data, frontier.stats.q[t], frontier.nodes[t], frontier.work["histograms"][t]
+        data, q, table = frontier.data, of_tree(frontier.stats.q, t), frontier.nodes[t]
+        histograms, usable, masks = frontier.work["histograms"][t], frontier.work["usable"], frontier.work["masks"]
         totals, edges = frontier.totals[t], frontier.edges[t]
         rows = frontier.rows[t, table[small, START] : table[small, STOP]]
         slot = table[small, SLOT]
@@ -237,16 +280,16 @@ class CpuBackend(Backend):
         lanes = unrolled(q.shape[1])
 
         # Wide data are shared by blocks of features, tall data also by chunks of rows, each with a histogram of its own.
-        work, n_blocks = len(rows) * len(data.usable) * q.shape[1], len(data.blocks)
+        work, n_blocks = len(rows) * len(usable) * q.shape[1], len(data.blocks)
         n_chunks = min(-(-4 * self.team.n_threads // n_blocks), 1 + work // (4 * child.size))
         if n_chunks == 1:
             parts, sums = histograms[:0], histograms[slot : slot + 1]
         else:
             parts = sums = self._scratch("parts", (n_chunks, *child.shape), np.int32)
-        counting = (data.blocks, data.skipped, data.bin_offsets, rows, q, sums, lanes)
+        counting = (data.blocks, masks, data.skipped, data.bin_offsets, rows, q, sums, lanes)
         self.team.map(cpu_growth.histogram, n_blocks * n_chunks, work, *counting)
 
-        shared = (data.usable, data.bin_offsets, data.has_missing, data.skipped)
+        shared = (usable, data.bin_offsets, data.has_missing, data.skipped)
         own = (
             totals[small],
             totals[large],
@@ -258,7 +301,7 @@ class CpuBackend(Backend):
             other,
             lanes,
         )
-        found = self.team.map(cpu_growth.finish, len(data.usable), child.size * (6 + n_chunks), *shared, *own)
+        found = self.team.map(cpu_growth.finish, len(usable), child.size * (6 + n_chunks), *shared, *own)
         for m, bests in zip((small, large), zip(*found, strict=True), strict=True):
             if m >= 0:
                 best = max(bests, key=lambda best: best[0])  # the first of equals: the lowest feature
@@ -338,6 +381,12 @@ class CpuBackend(Backend):
     def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
         loop = cpu_rows.class_errors if target.ndim == 1 else cpu_rows.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
+
+
+def of_tree(q: NDArray[np.int32], t: int) -> NDArray[np.int32]:
+    """Return the statistics of tree t: its own, or those that all trees of a batch share."""
+    own: NDArray[np.int32] = q[t] if len(q) > 1 else q[0]
+    return own
 
 
 def criterion_number(stats: Stats) -> int:

@@ -57,6 +57,7 @@ def histogram(
     lo: int,
     hi: int,
     blocks: Array,
+    masks: Array,
     skipped: Array,
     bin_offsets: Array,
     rows: Array,
@@ -68,7 +69,7 @@ def histogram(
 
     A piece of work is a block of features and a chunk of rows; ``out`` (n_chunks, n_bins_total, C) has room for every chunk and
     is overwritten. A row's codes of one block are compared with the skipped codes at once, and only the features that differ
-    are visited, so that sparse data cost what their non-zeros cost.
+    are visited, so that sparse data cost what their non-zeros cost. The block's mask has the bits of the features that matter.
     """
     n_blocks, n_rows, width = blocks.shape
     n_chunks, n_channels = out.shape[0], q.shape[1]
@@ -83,7 +84,7 @@ def histogram(
         for i in range(len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks):
             row = np.int64(rows[i])
             at = (block * n_rows + row) * width
-            bits = differing(flat_blocks, at, skipped, first, width)
+            bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
             while bits != 0:
                 n = np.int64(lowest_bit(bits))
                 bits &= bits - one
@@ -416,6 +417,7 @@ def partition(
 @compiled
 def expand(
     blocks: Array,
+    masks: Array,
     usable: Array,
     bin_offsets: Array,
     has_missing: Array,
@@ -438,7 +440,7 @@ def expand(
     child, none = histograms[slot], histograms[:0]
     other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     own = rows[nodes[small, START] : nodes[small, STOP]]
-    histogram(0, len(blocks), blocks, skipped, bin_offsets, own, q, histograms[slot : slot + 1], lanes)
+    histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, histograms[slot : slot + 1], lanes)
     best, other_best = finish(
         0,
         len(usable),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import SLOT, Frontier, Stats
+from gpuboost.backends.base import EVERYTHING, SLOT, Frontier, Start, Stats
 from gpuboost.backends.cuda_matrix import CudaMatrix
 from gpuboost.backends.cuda_plan import Columns, GrowthPlan, Tile, plan_growth
 from gpuboost.backends.gpu import Gpu, GpuArray
@@ -110,7 +110,9 @@ class CudaGrowth:
 
     # ---- the frontier ------------------------------------------------------------------------------------------------------
 
-    def start_growth(self, data: CudaMatrix, stats: Stats, max_leaves: int) -> Frontier:
+    def start_growth(self, data: CudaMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
+        if start is not EVERYTHING:
+            raise NotImplementedError("starts from some rows or features")
         n_trees, n_rows, n_channels = stats.q.shape
         max_nodes = 2 * max_leaves - 1
         table = self._buffer("table", (n_trees, max_nodes, N_COLUMNS + 2 * n_channels), np.int64)

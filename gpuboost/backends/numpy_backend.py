@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from gpuboost.backends.base import (
     BASELINE,
     CLOSED,
     CUT,
+    EVERYTHING,
     FEATURE,
     GAIN,
     KEY,
@@ -22,8 +24,10 @@ from gpuboost.backends.base import (
     Backend,
     Counts,
     Frontier,
+    Start,
     Stats,
     new_nodes,
+    root_bounds,
 )
 from gpuboost.binning import MISSING_CODE, BinnedMatrix
 from gpuboost.fixedpoint import STATE_FLOOR
@@ -106,13 +110,17 @@ class NumpyBackend(Backend):
 
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
-    def start_growth(self, data: BinnedMatrix, stats: Stats, max_leaves: int) -> Frontier:
-        n_trees, n_rows = stats.q.shape[:2]
-        nodes = new_nodes(n_trees, n_rows, max_leaves)
+    def start_growth(self, data: BinnedMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
+        rows = np.arange(data.n_rows, dtype=np.int32) if start.rows is None else start.rows
+        nodes = new_nodes(root_bounds(stats, start, len(rows)), max_leaves)
+        n_trees = len(nodes)
+        q = np.broadcast_to(stats.q, (n_trees, *stats.q.shape[1:]))
         totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
-        totals[:, 0] = stats.q.sum(axis=1, dtype=np.int64)
-        rows = np.tile(np.arange(n_rows, dtype=np.int32), (n_trees, 1))
-        return Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
+        frontier = Frontier(data, replace(stats, q=q), np.tile(rows, (n_trees, 1)), nodes, totals, edges, np.full(n_trees, -1))
+        for t in range(n_trees):
+            totals[t, 0] = q[t, self._rows(frontier, t, 0)].sum(axis=0, dtype=np.int64)
+        frontier.work["features"] = np.flatnonzero(data.usable if start.features is None else data.usable & start.features)
+        return frontier
 
     def _rows(self, frontier: Frontier, t: int, node: int) -> NDArray[np.int32]:
         start, stop = frontier.nodes[t, node, [START, STOP]]
@@ -129,7 +137,7 @@ class NumpyBackend(Backend):
         for t, node in self._alive(frontier, nodes):
             histogram = self.histogram(frontier.data, frontier.stats.q[t], self._rows(frontier, t, node))
             total = frontier.totals[t, node]
-            score, edges, best = self.sweep(frontier.data, frontier.stats, histogram, total)
+            score, edges, best = self.sweep(frontier, histogram, total)
             frontier.edges[t, node] = edges
             row = frontier.nodes[t, node]
             row[[FEATURE, CUT, MISSING_LEFT]] = best
@@ -141,13 +149,12 @@ class NumpyBackend(Backend):
         np.add.at(histogram, bins, q[rows])
         return histogram
 
-    def sweep(
-        self, data: BinnedMatrix, stats: Stats, histogram: IntArray, total: IntArray
-    ) -> tuple[float, IntArray, tuple[int, int, int]]:
+    def sweep(self, frontier: Frontier, histogram: IntArray, total: IntArray) -> tuple[float, IntArray, tuple[int, int, int]]:
         """Return the best score, its channels' edges, and its (feature, cut, missing_left)."""
+        data, stats = frontier.data, frontier.stats
         k = stats.n_classes
         best_score, best_edges, best = self.score(stats, total, 0 * total), total, (-1, 0, 0)
-        for f in np.flatnonzero(data.usable).tolist():
+        for f in frontier.work["features"].tolist():
             h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
             for cut in range(1, len(h)):
                 for missing_left in (1, 0):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpuboost.backends.base import Backend, Device, Frontier, Stats
+from gpuboost.backends.base import EVERYTHING, Backend, Device, Frontier, Start, Stats
 
 
-def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int) -> Frontier:
-    """Grow one tree per entry of the statistics' batch axis, each to at most ``max_leaf_nodes`` leaves.
+def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int, start: Start = EVERYTHING) -> Frontier:
+    """Grow one tree for each root of ``start``, or for each entry of the statistics' batch axis.
 
     Every step cuts, in every tree, the leaf whose cut raises the tree's edge the most. The loop never looks at the data, so a
     device can run it without waiting for the host.
@@ -20,13 +20,14 @@ def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int) -> F
         The integers to grow from.
     max_leaf_nodes : int
         The number of inner nodes plus one, at least 2.
+    start : Start
 
     Returns
     -------
     Frontier
         The grown trees; valid until the backend grows the next ones.
     """
-    frontier = backend.start_growth(data, stats, max_leaf_nodes)
+    frontier = backend.start_growth(data, stats, max_leaf_nodes, start)
 
     def steps() -> None:
         backend.expand(frontier, (0,))
