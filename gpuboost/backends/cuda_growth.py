@@ -129,6 +129,10 @@ class CudaGrowth:
 
         self._launch("plant", (self._grid(n_rows), n_trees), rows, table, current, n_rows, max_nodes, n_channels)
         self._launch("root_totals", (self._grid(n_rows), n_trees), stats.q, table, n_rows, max_nodes, n_channels)
+        if stats.criterion == "rebel":
+            mass, grid = self._buffer("mass", (n_trees, stats.n_classes), np.int64), (self._grid(n_rows), n_trees)
+            self._zero(mass)
+            self._launch("root_mass", grid, rows, stats.q, table, mass, n_rows, max_nodes, stats.n_classes, n_channels)
         totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
         return Frontier(data, stats, rows, table[:, :, :N_COLUMNS], totals, edges, current, work={"table": table, "plan": plan})
 
@@ -258,6 +262,7 @@ class CudaGrowth:
             table,
             current,
             histograms,
+            *([self.buffers["mass"]] if stats.criterion == "rebel" else []),
             scores,
             places,
             n_trees,

@@ -95,6 +95,7 @@ GROWTH = {
     "plant": {
         "plant": "rows:i4* table:i8* current:i8* n_rows:i4 max_nodes:i4 n_channels:i4",
         "root_totals": "q:i4* table:i8* n_rows:i4 max_nodes:i4 n_channels:i4",
+        "root_mass": "rows:i4* q:i4* table:i8* mass:i8* n_rows:i4 max_nodes:i4 n_classes:i4 n_channels:i4",
     },
     "histogram": {
         "histogram": "codes:u4* skipped:u4* words:i4* n_bins:i4* bin_offset:i4* rows:i4* q:i4* table:i8* current:i8* "
@@ -106,12 +107,12 @@ GROWTH = {
         "max_nodes:i4 n_channels:i4 member:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4",
     },
     "sweep": {
-        **dict.fromkeys(
-            ("sweep_edge", "sweep_gini"),
-            "features:i4* n_bins:i4* bin_offset:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
-            "scores:i8* places:i4* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 first_member:i4 kept:i4 "
-            "first_feature:i4 first_bin:i4 bins_in_tile:i4",
-        ),
+        **{
+            f"sweep_{criterion}": "features:i4* n_bins:i4* bin_offset:i4* has_missing:u1* table:i8* current:i8* "
+            f"histograms:i4* {more}scores:i8* places:i4* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 "
+            "first_member:i4 kept:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4"
+            for criterion, more in (("edge", ""), ("gini", ""), ("rebel", "mass:i8* "))
+        },
         "choose_cut": "features:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* "
         "best_so_far:i8* n_trees:i4 max_nodes:i4 n_voting:i4 n_channels:i4 first_member:i4 kept:i4 n_features:i4 "
         "first_feature:i4 first_bin:i4 bins_in_tile:i4",
@@ -149,6 +150,9 @@ ROWS = {
     },
     "reweight": {
         "reweight": "state:f8* signs:i1* group:i4* table:f8* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8",
+    },
+    "project": {
+        "project": "state:f8* signs:i1* coefficients:f8* magnitude:f8* side:i1* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8",
     },
     "predict": {
         "apply": "nodes:i4* codes:u1* leaf:i4* n_rows:i4 root:i4",
