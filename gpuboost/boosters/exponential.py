@@ -60,6 +60,11 @@ class ExponentialWeights:
         """Return the signed weights ``w_il y_il`` in fixed point, with the rows' counts if given."""
         return self.backend.statistics(self.state, self.signs, self.repeat, self.n_rows, self.maximum, counts)
 
+    def projection(self, coefficients: NDArray[np.float64], counts: Counts | None = None) -> Stats:
+        """Return ``sum_l w_il y_il coefficients_l`` in fixed point: statistics of one channel."""
+        state, signs, maximum = self.backend.project(self.state, self.signs, coefficients)
+        return self.backend.statistics(state, signs, self.repeat, self.n_rows, maximum, counts)
+
     def loss(self, stats: Stats | None = None) -> float:
         """Return ``sum_il w_il exp(-f_l(x_i) y_il)`` (eq. 4 of Kegl 2014), as a share of its first value.
 
