@@ -72,7 +72,7 @@ class ExponentialWeights:
         return self.backend.statistics(state, signs, self.repeat, self.n_rows, maximum, counts)
 
     def loss(self, stats: Stats | None = None) -> float:
-        """Return ``sum_il w_il exp(-f_l(x_i) y_il)`` (eq. 4 of Kegl 2014), as a share of its first value.
+        """Return ``sum_il w_il exp(-f_l(x_i) y_il)`` (eq. 4 of Kegl 2014), as a share of its first value; 0 if that is 0.
 
         ``stats`` are this state's current statistics, if the caller has them already. Confident mistakes on rows that were not
         trained on can take the loss beyond float64: it is infinite then.
@@ -82,4 +82,4 @@ class ExponentialWeights:
             total = float(np.ldexp(float(stats.total), self.scale - stats.shift))
         if self.initial_total is None:
             self.initial_total = total
-        return total / self.initial_total
+        return total / self.initial_total if self.initial_total else 0.0

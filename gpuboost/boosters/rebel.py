@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Stats
 from gpuboost.boosters.adaboost_mh import is_right
-from gpuboost.boosters.base import Problem, Round
+from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
 from gpuboost.fixedpoint import STATE_FLOOR, exponent
@@ -32,7 +32,8 @@ class Rebel:
         ``costs[y, k]`` is what it costs to predict k where y is true; not negative, 0 on the diagonal. None: every mistake
         costs 1.
     learning_rate : float
-        Multiplies the coefficients, but those of the constant classifier; 1 is the thesis' algorithm. Above 2 the loss may rise.
+        Multiplies the coefficients, but those of the constant classifier; 1 is the thesis' algorithm. Above 2 the loss may
+        rise, which ends the training: the round is not kept.
     min_weight_fraction_leaf : float
         The share of the sample weights, as they were before boosting, that both sides of a cut must have.
     """
@@ -47,39 +48,39 @@ class Rebel:
         initial = np.where(initial > 0, np.maximum(initial, STATE_FLOOR), 0.0)
         return ExponentialWeights(problem.backend, initial, problem.signs, problem.repeat)
 
-    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
-        """Yield the constant classifier, if it lowers the loss, and then trees, as long as they do."""
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        """Yield the constant classifier, unless it lowers the loss by nothing, and then trees, as long as they lower it."""
         backend, data, learner = problem.backend, problem.data, LayeredTree(self.max_depth)
         weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf)
 
         def project(coefficients: Floats) -> Stats:
             return weights.projection(coefficients, counts)
 
-        for t, tree in enumerate(trees, start=1):
-            group = backend.apply(tree, data)
-            if t == len(trees) and is_right(tree, backend, weights.statistics(), group):
+        for t, (tree,) in enumerate(done, start=1):
+            part = apply(tree, problem)
+            if t == len(done) and is_right(tree, backend, weights.statistics(), part.group):
                 return  # where one long training has ended, a continued one ends
-            weights.update(group, tree.values)
+            weights.take([part])
         stats = weights.statistics(counts)
-        loss, first = weights.loss(stats), not trees
+        loss, is_first = weights.loss(stats), not done
         while True:
-            grown = constant(backend, data, stats) if first else learner(backend, data, stats, project)
-            wins = grown.loss < stats.total
-            if wins:
+            grown = constant(backend, data, stats) if is_first else learner(backend, data, stats, project)
+            if grown.loss < stats.total:
                 edge, total = int(abs(grown.right - grown.wrong).sum()), stats.total
-                step = grown.coefficients if first else self.learning_rate * grown.coefficients
-                values = np.clip(step, -MAX_STEP, MAX_STEP) * grown.tree.values
-                weights.update(grown.group, values)
+                rate = 1.0 if is_first else self.learning_rate
+                values = np.clip(rate * grown.coefficients, -MAX_STEP, MAX_STEP) * grown.tree.values
+                part = Part(replace(grown.tree, values=values), grown.group, values)
+                weights.take([part])
                 stats = weights.statistics(counts)
                 before, loss = loss, weights.loss(stats)
-                if self.learning_rate > 2.0 and loss > before and not first:
-                    return  # a smaller one cannot raise the loss
-                yield Round(replace(grown.tree, values=values), edge / total, loss, grown.group, values)
+                if rate > 2.0 and loss > before:  # up to twice the coefficients cannot raise the loss
+                    return
+                yield Round([part], loss, {"edge": edge / total})
                 if edge == total:  # all that has a weight is right
                     return
-            elif not first:
+            elif not is_first:
                 return
-            first = False
+            is_first = False
 
 
 def initial_weights(signs: NDArray[np.int8], costs: Floats | None) -> Floats:
@@ -93,8 +94,7 @@ def initial_weights(signs: NDArray[np.int8], costs: Floats | None) -> Floats:
         return np.full(signs.shape, 0.5)
     root = np.sqrt(float(n_classes - 1))
     norm = np.sqrt(np.add.accumulate(costs * costs, axis=1)[:, -1:])
-    with np.errstate(invalid="ignore"):
-        others = np.where(norm > 0, root / (2.0 * norm) * (costs * costs), 0.0)
+    others = root / (2.0 * np.where(norm > 0, norm, 1.0)) * (costs * costs)
     table = np.where(np.eye(n_classes, dtype=bool), norm / (2.0 * root), others)
     scaled: Floats = np.ldexp(table, -exponent(float(table.max())))[signs.argmax(axis=1)]
     return scaled
