@@ -15,16 +15,22 @@ from typing import TYPE_CHECKING, Any
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 if TYPE_CHECKING:
+    from gpuboost.active import ActiveLearner
     from gpuboost.estimators import AdaBoostMHClassifier, BoostingClassifier, GambleClassifier, SAMMEClassifier
+    from gpuboost.estimators.costs import cost_scorer, mean_cost, min_cost_labels
 
 __version__ = "0.1.0"
 __all__ = [
+    "ActiveLearner",
     "AdaBoostMHClassifier",
     "DeviceMemoryError",
     "DeviceUnavailableError",
     "GambleClassifier",
     "SAMMEClassifier",
+    "cost_scorer",
     "fit",
+    "mean_cost",
+    "min_cost_labels",
 ]
 
 ALGORITHMS = {"adaboost-mh": "AdaBoostMHClassifier", "gamble": "GambleClassifier", "samme": "SAMMEClassifier"}
@@ -33,10 +39,18 @@ ALGORITHMS = {"adaboost-mh": "AdaBoostMHClassifier", "gamble": "GambleClassifier
 
 def __getattr__(name: str) -> Any:
     """Load an estimator, and scikit-learn with it, when it is asked for: the import stays light."""
+    if name == "ActiveLearner":
+        from gpuboost.active import ActiveLearner
+
+        return ActiveLearner
     if name in ALGORITHMS.values():
         from gpuboost import estimators
 
         return getattr(estimators, name)
+    if name in ("cost_scorer", "mean_cost", "min_cost_labels"):
+        from gpuboost.estimators import costs
+
+        return getattr(costs, name)
     raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")
 
 
