@@ -191,10 +191,10 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 def take(watched: WatchedSet, state: Any, tree: Tree) -> None:
     """Let a watched set, and its row state if it has one, take in a tree."""
-    group = watched.problem.backend.apply(tree, watched.problem.data)
-    watched.add(group, tree.values)
+    group, values = watched.problem.outputs(tree)
+    watched.add(group, values)
     if state is not None:
-        state.update(group, tree.values)
+        state.update(group, values)
 
 
 def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, Any]) -> dict[str, float]:

@@ -39,6 +39,10 @@ class Problem:
     factor: NDArray[np.float64]
     single_label: bool
 
+    def outputs(self, tree: Tree) -> tuple[Device, NDArray[np.float64]]:
+        """Return where each row arrives in a tree, and what that adds to the scores: see `Round`."""
+        return self.backend.apply(tree, self.data), tree.values
+
 
 @dataclass(frozen=True)
 class Round:
