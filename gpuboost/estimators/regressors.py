@@ -87,9 +87,8 @@ class RegressorTemplate:
 
     def fit(self, X: Floats, targets: Floats, weights: Floats, seed: Sequence[int]) -> FittedRegressors:
         """Fit clones to the columns of ``targets``, all with the random states that follow from ``seed``."""
-        seeds = self.random_states(seed)
-        n_targets = targets.shape[1]
-        together = n_targets > 1 and get_tags(self.regressor).target_tags.multi_output
+        seeds, tags, n_targets = self.random_states(seed), get_tags(self.regressor).target_tags, targets.shape[1]
+        together = tags.multi_output and (n_targets > 1 or not tags.single_output)
         fitted = [
             clone(self.regressor).set_params(**seeds).fit(X, target, **{self.weights: weights})
             for target in ([targets] if together else targets.T)

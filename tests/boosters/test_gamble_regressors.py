@@ -131,8 +131,8 @@ def test_one_class_is_nothing_to_learn() -> None:
 
 
 def test_predictions_out_of_range_are_clipped() -> None:
-    # K = 3: g is clipped to -1/2 .. 1, h to 1/4 .. 1, 3 g / h to 3 at most. g / h = 1 / 1, -1/2 / (1/4), 0 / (1/4): r = (3, -6, 0)
-    # with the mean -1. Then 1 / (1/2), -1/2 / (1/4), -1/2 / 1: r = (3, -6, -3/2), mean -3/2.
+    # K = 3: g is clipped to -1/2 .. 1, h to 1/4 .. 1, r = 3 g / h to 3 at most. g / h = 1 / 1, -1/2 / (1/4), 0 / (1/4) makes
+    # r = (3, -6, 0) with the mean -1. Then 1 / (1/2), -1/2 / (1/4), -1/2 / 1: r = (3, -6, -3/2), mean -3/2.
     step = RegressionStep(Given([7.0, -3.0, 0.0]), Given([9.0, -2.0, 0.0]), 3, 1.0)
     assert step.values(np.zeros((2, 1))).tolist() == [[4, -5, 1]] * 2
     step = RegressionStep(Given([2.0, -0.6, -0.5]), Given([0.5, 0.1, 1.0]), 3, 1.0)
