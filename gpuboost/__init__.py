@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 if TYPE_CHECKING:
+    from gpuboost.active import ActiveLearner
     from gpuboost.estimators import AdaBoostMHClassifier, BoostingClassifier, GambleClassifier, SAMMEClassifier
 
 __version__ = "0.1.0"
 __all__ = [
+    "ActiveLearner",
     "AdaBoostMHClassifier",
     "DeviceMemoryError",
     "DeviceUnavailableError",
@@ -33,6 +35,10 @@ ALGORITHMS = {"adaboost-mh": "AdaBoostMHClassifier", "gamble": "GambleClassifier
 
 def __getattr__(name: str) -> Any:
     """Load an estimator, and scikit-learn with it, when it is asked for: the import stays light."""
+    if name == "ActiveLearner":
+        from gpuboost.active import ActiveLearner
+
+        return ActiveLearner
     if name in ALGORITHMS.values():
         from gpuboost import estimators
 

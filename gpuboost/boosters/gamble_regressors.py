@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Device
-from gpuboost.boosters.base import Problem, Round
+from gpuboost.boosters.base import Problem, Round, apply
 from gpuboost.boosters.class_trees import LabelWeights, centred
 from gpuboost.boosters.exponential import MAX_STEP
 
@@ -101,20 +101,19 @@ class GambleRegressors:
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
 
-    def rounds(self, problem: Problem, steps: Sequence[Any]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Any]]) -> Iterator[Round]:
         weights, label = LabelWeights(problem), problem.signs.argmax(axis=1)
-        for step in steps:
-            weights.update(*problem.outputs(step))
+        for steps in done:
+            weights.take([apply(step, problem) for step in steps])
         if problem.signs.shape[1] == 1:
             return
-        for t in count(len(steps)):
+        for t in count(len(done)):
             w = row_weights(weights, problem)
-            step = self.step(problem, w, t)
-            group, values = problem.outputs(step)
-            weights.update(group, values)
-            n_classes, wrong = values.shape[1], values.argmax(axis=1) != label
+            part = apply(self.step(problem, w, t), problem)
+            weights.take([part])
+            n_classes, wrong = part.values.shape[1], part.values.argmax(axis=1) != label
             edge = float(1.0 - n_classes / (n_classes - 1) * w[wrong].sum() / w.sum())
-            yield Round(step, edge, weights.loss(), group, values)
+            yield Round([part], weights.loss(), {"edge": edge})
 
     def step(self, problem: Problem, weights: Floats, t: int) -> Any:
         """Fit both regressions of round t (line 2a).

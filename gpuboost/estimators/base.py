@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.backends.base import Backend
-from gpuboost.boosters.base import Booster
+from gpuboost.boosters.base import Booster, Note
 from gpuboost.estimators import parameters
 from gpuboost.estimators.arrays import like, to_host
 from gpuboost.estimators.columns import compare_columns, record_columns
@@ -48,6 +49,9 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
     ``validation_fraction``, ``n_iter_no_change``, ``random_state``, ``device``, ``n_jobs``, ``verbose``, ``warm_start`` and
     ``callbacks``; see `AdaBoostMHClassifier`.
     """
+
+    _notes: Mapping[str, Note] = MappingProxyType({"edge": 0.0})
+    """What the booster notes of a round, and what stands in the history where it has nothing to note."""
 
     # ---- what a subclass says ----------------------------------------------------------------------------------------------
 
@@ -126,9 +130,9 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
             sample, evaluation = self._evaluation(backend, sample, eval_set, encoder)
             booster = self._make_booster(encoder, sample, previous)
             training, usable = self._train(backend, booster, sample, evaluation, encoder, previous, started)
-        self._keep(training.trees)
+        self._keep(training.rounds)
         self.history_ = training.history
-        self.n_estimators_ = len(training.trees)
+        self.n_estimators_ = len(training.rounds)
         self.stop_reason_ = training.reason
         self.device_ = backend.device
         remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
@@ -153,14 +157,14 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
         units = sample.units()
         if not usable:
             positive = units @ (problem.signs > 0)
-            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())))
+            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())), self._notes)
         names = list(evaluation)
         training = train(
             booster,
             problem,
             units,
             n_rounds=self.n_estimators,
-            trees=previous._steps() if previous else (),
+            done=previous._rounds() if previous else (),
             history=self._history_so_far(names, previous),
             evaluation={name: (self._problem(backend, one, encoder)[0], one.units()) for name, one in evaluation.items()},
             stopping=self._stopping(),
@@ -218,7 +222,7 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
             raise ValueError(f"warm_start=True continues a model with the classes {shown(old)}, but y has {shown(new)}")
         if self.n_estimators < previous.n_estimators_:
             raise ValueError(
-                f"warm_start=True needs n_estimators of at least the {previous.n_estimators_} trees that the model has, "
+                f"warm_start=True needs n_estimators of at least the {previous.n_estimators_} rounds that the model has, "
                 f"got {self.n_estimators}"
             )
 
@@ -228,7 +232,7 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
             raise ValueError("warm_start=True with early stopping needs the evaluation set to be there from the first fit on")
         keys = [
             "train_loss",
-            "edge",
+            *self._notes,
             *(f"{name}_{what}" for name in names for what in ("loss", "error")),
             "train_error",
             "seconds",
@@ -350,17 +354,17 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
         return like(self._scores_by_blocks(X, self._decision), X)
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
-        """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         model = copy.copy(self)  # a later fit of this estimator must not change what is still to come
         return model._staged(X, model._labels)
 
     def staged_predict_proba(self, X: Any) -> Iterator[Any]:
-        """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         model = copy.copy(self)
         return model._staged(X, model._probabilities)
 
     def staged_decision_function(self, X: Any) -> Iterator[Any]:
-        """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         model = copy.copy(self)
         return model._staged(X, model._decision)
 

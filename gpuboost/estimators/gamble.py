@@ -15,7 +15,7 @@ from gpuboost.devices import open_backend
 from gpuboost.estimators import parameters
 from gpuboost.estimators.class_trees import ClassTreeClassifier
 from gpuboost.estimators.labels import LabelEncoder
-from gpuboost.estimators.regressors import regressor_pair, takes_missing
+from gpuboost.estimators.regressors import RegressorTemplate, regressor_pair, takes_missing
 from gpuboost.estimators.samples import Sample
 from gpuboost.fixedpoint import split_weights
 from gpuboost.training import Progress
@@ -92,6 +92,9 @@ class GambleClassifier(ClassTreeClassifier):
     array([0, 0])
     """
 
+    _regressors: tuple[RegressorTemplate, RegressorTemplate] | None = None
+    """What the model is made of, or about to be: None for trees."""
+
     def __init__(
         self,
         *,
@@ -167,17 +170,17 @@ class GambleClassifier(ClassTreeClassifier):
         data, signs = self._encode(backend, sample.X[sample.rows]), encoder.signs(sample.target)
         return RegressionProblem(backend, data, signs, *split_weights(sample.weights), single_label=True), True
 
-    def _keep(self, steps: list[Any]) -> None:
+    def _keep(self, rounds: list[Any]) -> None:
         if self._regressors is None:
             self.__dict__.pop("estimators_", None)
-            super()._keep(steps)
+            super()._keep(rounds)
         else:
             for name in ("ensemble_", "bin_mapper_"):
                 self.__dict__.pop(name, None)
-            self.estimators_: list[RegressionStep] = steps
+            self.estimators_: list[RegressionStep] = [step for (step,) in rounds]
 
-    def _steps(self) -> list[Any]:
-        return super()._steps() if self._regressors is None else self.estimators_
+    def _rounds(self) -> list[Any]:
+        return super()._rounds() if self._regressors is None else [[step] for step in self.estimators_]
 
     def _encode(self, backend: Backend, matrix: Any) -> Device:
         return super()._encode(backend, matrix) if self._regressors is None else matrix.astype(np.float64, copy=False)

@@ -42,13 +42,13 @@ class TreeModel:
         problem, usable = sample.problem(backend, self.bin_mapper_, encoder)
         return problem, usable and len(encoder.classes) > 1
 
-    def _keep(self, steps: list[Any]) -> None:
+    def _keep(self, rounds: list[Any]) -> None:
         """Take in what the rounds have made."""
-        self.ensemble_ = Ensemble.from_trees(steps, len(self.classes_))
+        self.ensemble_ = Ensemble.from_rounds(rounds, len(self.classes_))
 
-    def _steps(self) -> list[Any]:
+    def _rounds(self) -> list[Any]:
         """Return what the rounds have made."""
-        return self.ensemble_.trees()
+        return self.ensemble_.rounds()
 
     def _encode(self, backend: Backend, matrix: Any) -> Device:
         """Load rows that are to be scored."""
@@ -56,6 +56,7 @@ class TreeModel:
 
     def _add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
         """Add to the scores of loaded rows what the rounds ``first .. stop - 1`` say."""
+        first, stop = self.ensemble_.round_offset[[first, stop]].tolist()
         backend.predict(self.ensemble_, data, scores, first, stop)
 
     @property

@@ -201,7 +201,7 @@ def test_a_continued_training_is_one_long_training() -> None:
     data, booster = blobs(80, 3, 3, 2), boosting(DecisionTreeRegressor(max_leaf_nodes=4, max_features=1), 0.5, seed=3)
     long = boost(booster, data, 6)
     half = boost(booster, data, 3)
-    continued = boost(booster, data, 6, trees=half.trees, history=half.history)
+    continued = boost(booster, data, 6, done=half.rounds, history=half.history)
     assert (scores_of(continued.trees, data.X) == scores_of(long.trees, data.X)).all()
     assert continued.history["train_loss"] == long.history["train_loss"]
     assert continued.history["train_error"] == long.history["train_error"]
