@@ -114,7 +114,7 @@ def regressor_pair(regressor: Any) -> tuple[RegressorTemplate, RegressorTemplate
 def takes_missing(regressor: Any) -> bool:
     """Return whether a ``regressor`` of `gpuboost.GambleClassifier` takes NaN, as far as its scikit-learn tags say."""
     pair = regressor if isinstance(regressor, (tuple, list)) else (regressor,)
-    return all(get_tags(one).input_tags.allow_nan for one in pair)
+    return all(hasattr(one, "__sklearn_tags__") and get_tags(one).input_tags.allow_nan for one in pair)
 
 
 def weight_parameter(regressor: Any) -> str | None:

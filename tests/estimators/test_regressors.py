@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -125,6 +125,10 @@ def test_a_pair_is_g_and_h() -> None:
 def test_what_is_no_regressor_with_weights_is_refused(regressor: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make(regressor).fit(X, Y)
+
+
+def test_a_wrong_parameter_is_not_looked_at_before_fit() -> None:
+    assert is_classifier(make("ridge"))
 
 
 def test_multi_label_is_refused() -> None:
