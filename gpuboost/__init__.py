@@ -15,19 +15,37 @@ from typing import TYPE_CHECKING, Any
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 if TYPE_CHECKING:
-    from gpuboost.estimators import AdaBoostMHClassifier, BoostingClassifier, GambleClassifier, SAMMEClassifier
+    from gpuboost.estimators import (
+        ABCBoostClassifier,
+        AdaBoostMHClassifier,
+        BoostingClassifier,
+        GambleClassifier,
+        LogitBoostClassifier,
+        MartClassifier,
+        SAMMEClassifier,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
+    "ABCBoostClassifier",
     "AdaBoostMHClassifier",
     "DeviceMemoryError",
     "DeviceUnavailableError",
     "GambleClassifier",
+    "LogitBoostClassifier",
+    "MartClassifier",
     "SAMMEClassifier",
     "fit",
 ]
 
-ALGORITHMS = {"adaboost-mh": "AdaBoostMHClassifier", "gamble": "GambleClassifier", "samme": "SAMMEClassifier"}
+ALGORITHMS = {
+    "abc-boost": "ABCBoostClassifier",
+    "adaboost-mh": "AdaBoostMHClassifier",
+    "gamble": "GambleClassifier",
+    "logitboost": "LogitBoostClassifier",
+    "mart": "MartClassifier",
+    "samme": "SAMMEClassifier",
+}
 """The names that `fit` knows, and their estimators."""
 
 

@@ -348,27 +348,10 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def softmax_step(
-        self,
-        rows: SoftmaxRows,
-        groups: Device,
-        pairs: NDArray[np.int64],
-        factors: NDArray[np.float64],
-        trees: Sequence[int],
-    ) -> None:
-        """Take some trees of a batch into the probabilities, in place.
+    def normalise(self, p: Device) -> None:
+        """Divide the rows of ``p`` by their sums, taken in class order, in place.
 
-        In the order of ``trees`` ``p[i, k]`` is multiplied by ``factors[t, groups[t, i], 0]``, and that of the base class, if
-        there is one, by ``factors[t, groups[t, i], 1]``. Then a row is divided by its sum, taken in class order, and no entry
-        falls below `gpuboost.fixedpoint.STATE_FLOOR`.
-
-        Parameters
-        ----------
-        rows : SoftmaxRows
-        groups : device array of int, shape (n_trees, n_rows)
-        pairs : ndarray of int64, shape (n_trees, 2)
-        factors : ndarray of float64, shape (n_trees, n_groups, 2)
-        trees : sequence of int
+        No entry falls below `gpuboost.fixedpoint.STATE_FLOOR`.
         """
 
     @abstractmethod
@@ -381,10 +364,26 @@ class Backend(ABC):
         candidates: Sequence[Sequence[int]],
         shift: int,
     ) -> NDArray[np.int64]:
-        """Return the log-loss that the rows would have after each of several selections of the trees.
+        """Return the log-loss that the rows of each class would have after each of several selections of the trees.
 
-        ``sum_i repeat_i rint(2**shift (f_i minus_log2(p_iy)))``, with the probability after the step of `softmax_step`
-        with the trees ``candidates[j]`` alone, and `gpuboost.exactmath.minus_log2`. Exact. The rows are left as they are.
+        For the trees ``candidates[j]``, in their order, ``p[i, k]`` is multiplied by ``factors[t, groups[t, i], 0]``, and that
+        of the base class, if there is one, by ``factors[t, groups[t, i], 1]``; then a row is divided by its sum, taken in class
+        order, and no entry falls below `gpuboost.fixedpoint.STATE_FLOOR`. The rows are left as they are.
+
+        Parameters
+        ----------
+        rows : SoftmaxRows
+        groups : device array of int, shape (n_trees, n_rows)
+        pairs : ndarray of int64, shape (n_trees, 2)
+        factors : ndarray of float64, shape (n_trees, n_groups, 2)
+        candidates : sequence of sequences of int
+        shift : int
+
+        Returns
+        -------
+        ndarray of int64, shape (n_candidates, n_classes)
+            ``sum_i repeat_i rint(2**shift (f_i minus_log2(p_iy)))`` over the rows of each class y, with
+            `gpuboost.exactmath.minus_log2`. Exact.
         """
 
     # ---- growing trees -----------------------------------------------------------------------------------------------------

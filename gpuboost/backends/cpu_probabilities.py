@@ -51,11 +51,8 @@ class CpuSoftmax:
         signed, mass = (np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
         return Stats(q, gradient_shift, signed, mass, counts.minimum, "newton")
 
-    def softmax_step(
-        self, rows: SoftmaxRows, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]
-    ) -> None:
-        work = 8 * len(rows.p) * (len(trees) + rows.p.shape[1])
-        self.team.map(cpu_softmax.step, len(rows.p), work, rows.p, groups, pairs, factors, np.array(trees, np.int64))
+    def normalise(self, p: Floats) -> None:
+        self.team.map(cpu_softmax.normalise, len(p), 8 * p.size, p)
 
     def softmax_losses(
         self,

@@ -5,6 +5,8 @@ Each works on the rows lo..hi-1, without the GIL, so that threads can share it.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gpuboost.backends.jit import Array, Float, compiled
@@ -97,17 +99,8 @@ def statistics(
 
 
 @compiled
-def multiply(p: Array, base: int, k: int, factors: Array) -> None:
-    p[k] *= factors[0]
-    if base >= 0:
-        p[base] *= factors[1]
-
-
-@compiled
-def step(lo: int, hi: int, p: Array, groups: Array, pairs: Array, factors: Array, trees: Array) -> None:
+def normalise(lo: int, hi: int, p: Array) -> None:
     for i in range(lo, hi):
-        for t in trees:
-            multiply(p[i], pairs[t, 0], pairs[t, 1], factors[t, groups[t, i]])
         total = 0.0
         for k in range(p.shape[1]):
             total += p[i, k]
@@ -118,7 +111,7 @@ def step(lo: int, hi: int, p: Array, groups: Array, pairs: Array, factors: Array
 @compiled
 def minus_log2(x: float) -> Float:
     """The twin of `gpuboost.exactmath.minus_log2`, operation by operation."""
-    mantissa, exponent = np.frexp(x)
+    mantissa, exponent = math.frexp(x)
     small = mantissa < SQRT_HALF
     m = 2.0 * mantissa if small else mantissa
     e = np.float64(exponent) - (1.0 if small else 0.0)
@@ -147,16 +140,19 @@ def losses(
     scale: float,
 ) -> Array:
     """Candidate j consists of the trees ``trees[bounds[j]:bounds[j + 1]]``."""
-    found = np.zeros(len(bounds) - 1, np.int64)
+    found = np.zeros((len(bounds) - 1, p.shape[1]), np.int64)
     own = np.zeros(p.shape[1])
     for i in range(lo, hi):
         for j in range(len(found)):
             own[:] = p[i]
             for t in trees[bounds[j] : bounds[j + 1]]:
-                multiply(own, pairs[t, 0], pairs[t, 1], factors[t, groups[t, i]])
+                base, k, g = pairs[t, 0], pairs[t, 1], groups[t, i]
+                own[k] *= factors[t, g, 0]
+                if base >= 0:
+                    own[base] *= factors[t, g, 1]
             total = 0.0
             for k in range(len(own)):
                 total += own[k]
             loss = factor[i] * minus_log2(max(own[target[i]] / total, STATE_FLOOR))
-            found[j] += np.int64(repeat[i]) * np.int64(np.rint(loss * scale))
+            found[j, target[i]] += np.int64(repeat[i]) * np.int64(np.rint(loss * scale))
     return found

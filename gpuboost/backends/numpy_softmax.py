@@ -80,12 +80,8 @@ class NumpySoftmax:
                 p[:, base] *= factors[t, groups[t], 1]
         return p
 
-    def softmax_step(
-        self, rows: SoftmaxRows, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]
-    ) -> None:
-        p = self.multiplied(rows.p, groups, pairs, factors, trees)
-        total = np.add.accumulate(p, axis=1)[:, -1:]
-        rows.p[:] = np.maximum(p / total, STATE_FLOOR)
+    def normalise(self, p: Floats) -> None:
+        p[:] = np.maximum(p / np.add.accumulate(p, axis=1)[:, -1:], STATE_FLOOR)
 
     def softmax_losses(
         self,
@@ -99,8 +95,10 @@ class NumpySoftmax:
         losses = []
         for trees in candidates:
             p = self.multiplied(rows.p, groups, pairs, factors, trees)
-            total = np.add.accumulate(p, axis=1)[:, -1]
+            self.normalise(p)
             own = np.take_along_axis(p, rows.target[:, None], axis=1)[:, 0]
-            loss = rows.factor * minus_log2(np.maximum(own / total, STATE_FLOOR))
-            losses.append((rows.repeat * np.rint(np.ldexp(loss, shift)).astype(np.int64)).sum())
-        return np.array(losses, np.int64)
+            units = rows.repeat * np.rint(np.ldexp(rows.factor * minus_log2(own), shift)).astype(np.int64)
+            of_class = np.zeros(p.shape[1], np.int64)
+            np.add.at(of_class, rows.target, units)
+            losses.append(of_class)
+        return np.array(losses)

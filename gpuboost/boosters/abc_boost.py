@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Counts
-from gpuboost.boosters.base import Part, Problem, Round
-from gpuboost.boosters.softmax import Candidate, Pairs, Probabilities
+from gpuboost.boosters.base import Note, Part, Problem, Round, apply
+from gpuboost.boosters.softmax import Pairs, Probabilities
 from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.newton_trees import grow_newton_trees
 from gpuboost.tree import Tree
@@ -63,7 +63,7 @@ class ABCBoost:
         backend, data, n_classes = problem.backend, problem.data, problem.signs.shape[1]
         state = Probabilities(problem)
         for trees in done:
-            state.take(trees, data)
+            state.take([apply(tree, problem) for tree in trees])
         counts = Counts(backend.put(problem.repeat), self.min_samples_leaf)
         weights = backend.put(row_counts(problem.repeat, problem.factor)) if self.loss == "mart" else None
         base, number = self.first_base if self.base_class == "search" else self.base_class, len(done)
@@ -72,48 +72,41 @@ class ABCBoost:
             pairs = class_pairs(n_classes, candidates or ([] if base is None else [base]))
             stats, g_shift, h_shift = state.statistics(pairs, counts, weights)
             grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes)
-            steps = self.steps(grown.gradient, grown.curvature, h_shift - g_shift, pairs)
-            notes: dict[str, float | list[float]] = {}
-            chosen: Candidate = range(len(pairs))
+            steps = self.steps(grown.gradient, grown.curvature, h_shift - g_shift, n_classes, has_base=pairs[0, 0] >= 0)
+            notes: dict[str, Note] = {"candidate_losses": []}
+            chosen: Sequence[int] = range(len(pairs))
             if candidates:
                 selections = [np.flatnonzero((pairs == b).any(axis=1)).tolist() for b in candidates]
                 losses = state.losses(grown.groups, pairs, steps, selections)
                 best = int(np.argmin(losses))  # the lowest class of equals
                 base, chosen = candidates[best], selections[best]
                 notes["candidate_losses"] = losses
-            state.update(grown.groups, pairs, steps, chosen)
             unit = np.ldexp(1.0, (0 if weights is not None else h_shift) - 2 * g_shift) / state.n_rows
             parts = []
             for t in chosen:
                 values = tree_values(pairs[t], steps[t], n_classes)
                 parts.append(Part(grown.tree(t, values, float(unit)), grown.groups[t], values))
-            if base is not None:
-                notes["base_class"] = base
+            state.take(parts)
+            notes["base_class"] = float("nan") if base is None else base
             yield Round(tuple(parts), state.loss(), notes)
             number += 1
 
     def steps(
-        self, gradient: NDArray[np.int64], curvature: NDArray[np.int64], shift: int, pairs: Pairs
+        self, gradient: NDArray[np.int64], curvature: NDArray[np.int64], shift: int, n_classes: int, *, has_base: bool
     ) -> NDArray[np.float64]:
         """Return what each node adds to the score of its tree's class, shape (n_trees, n_nodes).
 
         It is ``nu sum(g) / sum(h)`` (line 7 of algorithm 2), times (K - 1) / K without a base class (line 6 of algorithm 1).
         """
-        n_trees = len(pairs)
-        newton = np.where(curvature > 0, gradient / np.maximum(curvature, 1), 0.0)
-        newton = np.clip(np.ldexp(newton, shift), -LARGEST_STEP, LARGEST_STEP)
-        if pairs[0, 0] < 0:
-            newton *= (n_trees - 1) / n_trees
-        limit = LARGEST_MOVE / max(n_trees, 1)
+        newton = np.ldexp(np.where(curvature > 0, gradient / np.maximum(curvature, 1), 0.0), shift)
+        newton = np.clip(newton if has_base else (n_classes - 1) / n_classes * newton, -LARGEST_STEP, LARGEST_STEP)
+        limit = LARGEST_MOVE / n_classes
         steps: NDArray[np.float64] = np.clip(self.learning_rate * newton, -limit, limit)
         return steps
 
     def candidates(self, state: Probabilities) -> list[int]:
         """Return the classes that may become the base class, ascending."""
-        n_classes = state.n_classes
-        if self.n_candidates is None or self.n_candidates >= n_classes:
-            return list(range(n_classes))
-        losses = state.loss_of_class()
+        losses = state.units_of_class()
         return sorted(np.argsort(-losses, kind="stable")[: self.n_candidates].tolist())
 
 

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Counts, Device, SoftmaxRows, Stats
-from gpuboost.boosters.base import Problem
+from gpuboost.boosters.base import Part, Problem
 from gpuboost.exactmath import exp
 from gpuboost.fixedpoint import final_shift, first_shift
 
 Pairs = NDArray[np.int64]
-Candidate = Sequence[int]
 LOSS_BITS = 32
 """A row's loss is rounded to ``2**-LOSS_BITS`` bits, coarser where there are so many rows that sums might overflow."""
 
@@ -32,24 +31,17 @@ class Probabilities:
             repeat=backend.put(problem.repeat),
             factor=backend.put(problem.factor),
         )
+        self.signs: Device = backend.put(np.ones(problem.signs.shape, np.int8))
         self.n_rows = int(problem.repeat.sum(dtype=np.int64))
         self.loss_shift = min(LOSS_BITS, 52 - self.n_rows.bit_length())  # a loss is below 2**10 bits
         self.no_groups = backend.put(np.zeros((1, len(problem.repeat)), np.int32))
-        self.initial_units = self.loss_units()
+        self.first_units = int(self.units_of_class().sum())
 
-    def update(self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], trees: Candidate) -> None:
-        """Take in some trees of a batch.
-
-        Parameters
-        ----------
-        groups : device array of int, shape (n_trees, n_rows)
-        pairs : ndarray of int64, shape (n_trees, 2)
-            Each tree's base class, or -1, and class.
-        steps : ndarray of float64, shape (n_trees, n_groups)
-            What is added to the score of the class, and taken from that of the base class.
-        trees : sequence of int
-        """
-        self.backend.softmax_step(self.rows, groups, pairs, factors(steps), trees)
+    def take(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            factors = exp(np.stack([-part.values, part.values], axis=1))
+            self.backend.reweight(self.rows.p, self.signs, part.group, factors)
+        self.backend.normalise(self.rows.p)
 
     def largest_miss(self) -> float:
         """Return the largest weighted ``1 - p_y``."""
@@ -69,24 +61,35 @@ class Probabilities:
         return stats, gradient_shift, curvature_shift
 
     def losses(
-        self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], candidates: Sequence[Candidate]
+        self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], candidates: Sequence[Sequence[int]]
     ) -> list[float]:
-        """Return the loss after each of several selections of the trees, as a share of the first."""
-        units = self.backend.softmax_losses(self.rows, groups, pairs, factors(steps), candidates, self.loss_shift)
-        return (units / self.initial_units).tolist() if self.initial_units else [0.0] * len(candidates)
+        """Return the loss after each of several selections of the trees of a batch, as a share of the first.
 
-    def loss_units(self) -> int:
+        Parameters
+        ----------
+        groups : device array of int, shape (n_trees, n_rows)
+        pairs : ndarray of int64, shape (n_trees, 2)
+            Each tree's base class, or -1, and class.
+        steps : ndarray of float64, shape (n_trees, n_groups)
+            What is added to the score of the class, and taken from that of the base class.
+        candidates : sequence of sequences of int
+        """
+        factors = np.stack([exp(steps), exp(-steps)], axis=-1)
+        units = self.backend.softmax_losses(self.rows, groups, pairs, factors, candidates, self.loss_shift)
+        return [self.share(int(of_class.sum())) for of_class in units]
+
+    def units_of_class(self) -> NDArray[np.int64]:
+        """Return the loss of the rows of every class, in units."""
         nothing = (self.no_groups, np.array([[-1, 0]]), np.ones((1, 1, 2)))
-        return int(self.backend.softmax_losses(self.rows, *nothing, [()], self.loss_shift)[0])
+        found: NDArray[np.int64] = self.backend.softmax_losses(self.rows, *nothing, [()], self.loss_shift)[0]
+        return found
 
     def loss(self) -> float:
         """Return the log-loss (eq. 3 of Li 2010) as a share of the first, ``ln K`` a row."""
-        return self.loss_units() / self.initial_units if self.initial_units else 0.0
+        return self.share(int(self.units_of_class().sum()))
 
-
-def factors(steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what the probabilities of the class and of the base class are multiplied by."""
-    return np.stack([exp(steps), exp(-steps)], axis=-1)
+    def share(self, units: int) -> float:
+        return units / self.first_units if self.first_units else 0.0
 
 
 def most_of_two(sums: NDArray[np.int64]) -> int:

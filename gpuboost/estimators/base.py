@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -15,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.threads import usable_threads
-from gpuboost.boosters.base import Booster
+from gpuboost.boosters.base import Booster, Note
 from gpuboost.devices import open_backend
 from gpuboost.ensemble import Ensemble
 from gpuboost.estimators import parameters
@@ -50,6 +52,9 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ``validation_fraction``, ``n_iter_no_change``, ``random_state``, ``device``, ``n_jobs``, ``verbose``, ``warm_start`` and
     ``callbacks``; see `AdaBoostMHClassifier`.
     """
+
+    _notes: Mapping[str, Note] = MappingProxyType({"edge": 0.0})
+    """What the booster notes of a round, and what stands in the history where it has nothing to note."""
 
     # ---- what a subclass says ----------------------------------------------------------------------------------------------
 
@@ -128,9 +133,9 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample, evaluation = self._evaluation(backend, sample, eval_set, encoder)
             booster = self._make_booster(encoder, sample, previous)
             training, usable = self._train(backend, booster, sample, evaluation, encoder, previous, started)
-        self.ensemble_ = Ensemble.from_trees(training.trees, len(encoder.classes))
+        self.ensemble_ = Ensemble.from_rounds(training.rounds, len(encoder.classes))
         self.history_ = training.history
-        self.n_estimators_ = self.ensemble_.n_trees
+        self.n_estimators_ = self.ensemble_.n_rounds
         self.stop_reason_ = training.reason
         self.device_ = backend.device
         remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
@@ -155,14 +160,14 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         units = sample.units()
         if not usable or len(encoder.classes) == 1:
             positive = units @ (problem.signs > 0)
-            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())))
+            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())), self._notes)
         names = list(evaluation)
         training = train(
             booster,
             problem,
             units,
             n_rounds=self.n_estimators,
-            trees=previous.ensemble_.trees() if previous else (),
+            done=previous.ensemble_.rounds() if previous else (),
             history=self._history_so_far(names, previous),
             evaluation={
                 name: (one.problem(backend, self.bin_mapper_, encoder)[0], one.units()) for name, one in evaluation.items()
@@ -222,7 +227,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"warm_start=True continues a model with the classes {shown(old)}, but y has {shown(new)}")
         if self.n_estimators < previous.n_estimators_:
             raise ValueError(
-                f"warm_start=True needs n_estimators of at least the {previous.n_estimators_} trees that the model has, "
+                f"warm_start=True needs n_estimators of at least the {previous.n_estimators_} rounds that the model has, "
                 f"got {self.n_estimators}"
             )
 
@@ -232,7 +237,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("warm_start=True with early stopping needs the evaluation set to be there from the first fit on")
         keys = [
             "train_loss",
-            "edge",
+            *self._notes,
             *(f"{name}_{what}" for name in names for what in ("loss", "error")),
             "train_error",
             "seconds",
@@ -279,8 +284,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             with open_backend(device, n_jobs) as backend:
                 data = backend.encode(mapper, within_reach(backend, matrix))
                 scores = backend.put(np.zeros((matrix.shape[0], ensemble.n_classes)))
-                for t in range(ensemble.n_trees):
-                    backend.predict(ensemble, data, scores, t, t + 1)
+                for first, stop in pairwise(ensemble.round_offset.tolist()):
+                    backend.predict(ensemble, data, scores, first, stop)
                     yield like(finish(backend.get(scores).copy()), X)
 
         return stages()
@@ -355,17 +360,17 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return like(self._scores_by_blocks(X, self._decision), X)
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
-        """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         model = copy.copy(self)  # a later fit of this estimator must not change what is still to come
         return model._staged(X, model._labels)
 
     def staged_predict_proba(self, X: Any) -> Iterator[Any]:
-        """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         model = copy.copy(self)
         return model._staged(X, model._probabilities)
 
     def staged_decision_function(self, X: Any) -> Iterator[Any]:
-        """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         model = copy.copy(self)
         return model._staged(X, model._decision)
 
