@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 if TYPE_CHECKING:
+    from gpuboost.active import ActiveLearner
     from gpuboost.estimators import (
         ABCBoostClassifier,
         AdaBoostMHClassifier,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "ABCBoostClassifier",
+    "ActiveLearner",
     "AdaBoostMHClassifier",
     "DeviceMemoryError",
     "DeviceUnavailableError",
@@ -51,6 +53,10 @@ ALGORITHMS = {
 
 def __getattr__(name: str) -> Any:
     """Load an estimator, and scikit-learn with it, when it is asked for: the import stays light."""
+    if name == "ActiveLearner":
+        from gpuboost.active import ActiveLearner
+
+        return ActiveLearner
     if name in ALGORITHMS.values():
         from gpuboost import estimators
 
