@@ -186,7 +186,8 @@ class ABCBoostClassifier(SoftmaxClassifier):
         if self.base_class is None:
             return None
         if self.base_class in labels:
-            return labels.index(self.base_class)
+            number: int = labels.index(self.base_class)
+            return number
         if isinstance(self.base_class, str) and self.base_class == "search":
             return "search"
         raise ValueError(
