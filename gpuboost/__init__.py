@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         MartClassifier,
         SAMMEClassifier,
     )
+    from gpuboost.estimators.costs import cost_scorer, mean_cost, min_cost_labels
 
 __version__ = "0.1.0"
 __all__ = [
@@ -37,7 +38,10 @@ __all__ = [
     "LogitBoostClassifier",
     "MartClassifier",
     "SAMMEClassifier",
+    "cost_scorer",
     "fit",
+    "mean_cost",
+    "min_cost_labels",
 ]
 
 ALGORITHMS = {
@@ -61,6 +65,10 @@ def __getattr__(name: str) -> Any:
         from gpuboost import estimators
 
         return getattr(estimators, name)
+    if name in ("cost_scorer", "mean_cost", "min_cost_labels"):
+        from gpuboost.estimators import costs
+
+        return getattr(costs, name)
     raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")
 
 

@@ -18,11 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from gpuboost.backends.base import Backend
 from gpuboost.backends.threads import usable_threads
 from gpuboost.boosters.base import Booster, Note
+from gpuboost.costs import check_cost_matrix, least_cost
 from gpuboost.devices import open_backend
 from gpuboost.ensemble import Ensemble
 from gpuboost.estimators import parameters
 from gpuboost.estimators.arrays import like, to_host
 from gpuboost.estimators.columns import compare_columns, record_columns
+from gpuboost.estimators.costs import mean_cost, refuse_many_labels
 from gpuboost.estimators.features import to_matrix
 from gpuboost.estimators.labels import LabelEncoder, label_array, shown
 from gpuboost.estimators.priors import PriorBooster
@@ -73,6 +75,10 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         """Return the scores (n_classes,) whose probabilities are ``positive / total``."""
+
+    def _costs(self) -> Any:
+        """Return the cost matrix to train by, in any form that `check_cost_matrix` takes; None if there is none."""
+        return None
 
     # ---- training ----------------------------------------------------------------------------------------------------------
 
@@ -307,12 +313,16 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         one_column = scores.shape[1] == 2 and not self.multi_label_
         return scores[:, 1] - scores[:, 0] if one_column else scores
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, cost_matrix: Any = None) -> Any:
         """Predict the classes.
 
         Parameters
         ----------
         X : array-like, data frame or device array, shape (n_rows, n_features)
+        cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
+            ``C[true, predicted]``, what mistakes cost: see `gpuboost.costs.check_cost_matrix`. With it the labels are those of
+            least expected cost by the probabilities of `predict_proba`, see `gpuboost.min_cost_labels`. What a classifier was
+            trained by plays no part in that.
 
         Returns
         -------
@@ -324,11 +334,17 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If X has no rows, or not the columns of the training set. All methods that take X raise it.
+            If X has no rows, or not the columns of the training set: all methods that take X raise it. If the cost matrix does
+            not fit the classes, or the problem is multi-label and there is one.
         TypeError
             If X is sparse.
         """
-        return like(self._scores_by_blocks(X, self._labels), X)
+        if cost_matrix is None:
+            return like(self._scores_by_blocks(X, self._labels), X)
+        check_is_fitted(self)
+        refuse_many_labels(self.multi_label_)
+        costs = check_cost_matrix(cost_matrix, self.classes_)
+        return like(self._scores_by_blocks(X, lambda f: self.classes_[least_cost(self._probabilities(f), costs)]), X)
 
     def predict_proba(self, X: Any) -> Any:
         """Estimate the probabilities of the classes.
@@ -393,6 +409,39 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         encoder = LabelEncoder(self.classes_, self.multi_label_)
         right = numbers == encoder.encode(label_array(y, len(numbers)), unknown_ok=True)
         return float(np.average(right if right.ndim == 1 else right.all(axis=1), weights=weights))
+
+    def expected_cost(self, X: Any, y: Any, cost_matrix: Any = None, sample_weight: Any = None) -> float:
+        """Return what the predictions of ``predict(X)`` cost on average where y is true.
+
+        What the labels of least expected cost would cost is another number:
+        ``mean_cost(y, model.predict(X, cost_matrix=costs), costs)``.
+
+        Parameters
+        ----------
+        X : array-like, data frame or device array, shape (n_rows, n_features)
+        y : array-like, shape (n_rows,)
+            Labels of any type that `fit` takes. Costs with labels of their own (a DataFrame or a dict) may know one that is no
+            class.
+        cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
+            ``C[true, predicted]``, see `gpuboost.costs.check_cost_matrix`. By default the costs that the classifier was told to
+            train by; every mistake costs 1 if there are none, which is the error rate.
+        sample_weight : array-like, shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If a label has no costs, the costs are not usable, or the problem is multi-label.
+        """
+        check_is_fitted(self)
+        refuse_many_labels(self.multi_label_)
+        predicted = self._scores_by_blocks(X, self._labels)
+        costs = self._costs() if cost_matrix is None else cost_matrix
+        y = label_array(y, len(predicted))
+        return mean_cost(y, predicted, costs, classes=self.classes_, sample_weight=sample_weight)
 
     # ---- what scikit-learn asks --------------------------------------------------------------------------------------------
 

@@ -145,8 +145,8 @@ def test_derivatives_of_the_constrained_loss(base: int, label: int) -> None:
 
 
 def test_determinant_does_not_depend_on_the_base_class() -> None:
-    # Section 2.2 of Li (2010): with three classes the determinant of the constrained Hessian is 9 p_0 p_1 p_2, whatever the base
-    # class; our curvatures are its diagonal.
+    # Section 2.2 of Li (2010): with three classes the determinant of the constrained Hessian is 9 p_0 p_1 p_2, whatever the
+    # base class; our curvatures are its diagonal.
     p = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
     rows = SoftmaxRows(np.array([p], float), np.array([0], np.int32), np.array([1], np.int32), np.array([1.0]))
     for base in range(3):
