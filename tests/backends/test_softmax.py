@@ -12,10 +12,20 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import GAIN, LEFT, Backend, Counts, SoftmaxRows, Stats, as_float
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.backends.numpy_softmax import complements
+from gpuboost.boosters.abc_boost import ABCBoost
+from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
-from tests.backends.test_conformance import assert_same_growth, assert_same_stats, random_codes, same, watched_growth
-from tests.problems import coded
+from tests.backends.test_conformance import (
+    Case,
+    assert_same_growth,
+    assert_same_stats,
+    fit_candidates,
+    random_codes,
+    same,
+    watched_growth,
+)
+from tests.problems import coded, fit
 
 REFERENCE = NumpyBackend()
 SHAPES = [(1, 2), (2, 3), (7, 4), (100, 3), (513, 5), (300, 11), (2000, 2)]
@@ -117,6 +127,32 @@ def test_growth_by_newton(
     whole = grow(candidate, candidate.load(matrix), stats(candidate), max_leaves)  # as learners do it
     assert same(np.array(candidate.read_nodes(whole)[0])[:, :, :7][..., [2, 3, 4, 5]], expected.nodes[:, :, [2, 3, 4, 5]])
     assert same(np.array(candidate.read_totals(whole)), expected.totals)
+
+
+@pytest.mark.parametrize("number", [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1])
+def test_whole_fits(number: int, request: pytest.FixtureRequest) -> None:
+    case = Case(number)
+    n_classes = case.data(0).n_classes
+    booster = ABCBoost(
+        loss="mart" if number % 2 else "logit",
+        base_class=("search", None, "search", n_classes - 1)[number % 4],
+        gap=(1, 2)[number % 3 == 0],
+        n_candidates=2 if number % 5 == 0 or n_classes > 6 else None,
+        max_leaf_nodes=2 + number % 6,
+        min_samples_leaf=1 + 4 * (number % 2),
+        learning_rate=(0.1, 1.0)[number % 7 == 0],
+    )
+
+    def result(backend: Backend) -> tuple[str, dict[str, str], str]:
+        n_rounds = 1 if n_classes > 6 else 3
+        training = fit(booster, case.data(0), backend, n_rounds, evaluation=case.data(1))
+        history = {key: repr(values) for key, values in training.history.items() if key != "seconds"}
+        return Ensemble.from_rounds(training.rounds, n_classes).digest(), history, training.reason
+
+    expected = result(REFERENCE)
+    for name, opened in fit_candidates(number, request.config.getoption("--device")).items():
+        with opened() as backend:
+            assert result(backend) == expected, name
 
 
 # ---- what they stand for -----------------------------------------------------------------------------------------------------

@@ -201,7 +201,7 @@ def test_a_perfect_fit_with_contradictions_stays_finite(backend: Backend, method
     data = Data(np.array([[0.0], [1], [2], [3], [3]]), sign_matrix([0, 1, 2, 0, 1], 3))
     result = fit(booster(method, learning_rate=1.0), data, backend, 300)
     assert len(result.rounds) == 300
-    assert result.history["train_loss"][-1] == pytest.approx(2 * math.log(2) / (5 * math.log(3)), rel=1e-4)
+    assert result.history["train_loss"][-1] == pytest.approx(2 * math.log(2) / (5 * math.log(3)), rel=1e-3)
     assert np.isfinite(scores(result.trees, data, backend, data.mapper())).all()
 
 
