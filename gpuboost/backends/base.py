@@ -157,7 +157,8 @@ class Frontier:
     Attributes
     ----------
     rows : device array of int32, shape (T, n_rows)
-        Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`.
+        Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`; trees
+        that start from stretches of the same rows may share them, shape (1, n).
     nodes : device array of int64, shape (T, M, 10)
         A node's columns are
 
