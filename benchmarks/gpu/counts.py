@@ -84,6 +84,7 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "softmax_losses": lambda w: w.pairs(8) + w.each_row(20) + float(w.a["groups"]),
     "add_scores": lambda w: w.pairs(16) + w.each_row(4),
     "errors": lambda w: w.pairs(8) + w.each_row(12),
+    "confusion": lambda w: w.pairs(8) + w.each_row(12),
     "apply": lambda w: w.each_row(4 + SECTOR),
     "predict": lambda w: w.pairs(16) + w.a["codes"],
     "bin": lambda w: float(w.a["values"] + w.a["codes"]),

@@ -494,3 +494,11 @@ class Backend(ABC):
         With a 1-D ``target`` of class indices a row is wrong if the first largest of its scores is not at its class; with a
         2-D ``target`` of signs every (row, class) counts, and a score of 0 predicts -1. ``units`` is int64 (n_rows,).
         """
+
+    @abstractmethod
+    def confusion(self, scores: Device, target: Device, units: Device) -> NDArray[np.int64]:
+        """Return the weight of the rows by true and by predicted class, shape (n_classes, n_classes), in units. Exact.
+
+        ``target`` is 1-D; the predicted class is the first largest score, as in `error`, which returns one number in place of
+        ``n_classes**2``.
+        """

@@ -141,6 +141,7 @@ ROWS = {
         "group_sums": "q:i4* group:i4* signed_sums:i8* mass:i8* n_rows:i4 n_groups:i4 n_classes:i4 n_channels:i4 "
         "groups_per_tile:i4 classes_per_tile:i4",
         "errors": "scores:f8* labels:i4*? signs:i1*? units:i8* wrong:i8* n_rows:i4 n_classes:i4 lanes:i4",
+        "confusion": "scores:f8* labels:i4* units:i8* counts:i8* n_rows:i4 n_classes:i4 lanes:i4 in_shared:i4",
     },
     "quantise": {
         "choose_shift": "maximum:u8* sums:i8* chosen:i8* n_classes:i4 n_repeats:i8",
