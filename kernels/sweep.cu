@@ -9,14 +9,14 @@
 // members      ROOT, or LEFT_CHILD and RIGHT_CHILD by blockIdx: member = first_member + block number
 // features, n_bins, bin_offset, table, current, histograms, first_bin, bins_in_tile: as in siblings.cu
 // has_missing  uint8 [n_features padded]: whether missing values must be tried on the right, too
-// mass         int64 [n_trees][n_classes], for Rebel only, from root_mass in plant.cu
+// mass         int64 [n_trees][n_classes], for Rebel only, from root_totals in plant.cu
 // kept         whether histograms lie in their nodes' slots; otherwise in slots 0 (left child or root) and 1 (right child)
 // scores       int64 [n_trees][2][n_features of the launch], -1 if a feature has no candidate
 // places       int32 [the same]: 2 * cut + (0 if missing values go left, else 1)
 // best         int64 [n_trees][2]: the best score of the launches so far, for features that come in several launches
 //
 // Ties: the constant classifier, then the lowest feature, the lowest cut, missing-left. That is the order of (feature, place).
-// Exactness: integers, scores of up to n_classes * 2^30 in 64 bits; of Gini and Rebel the bits of a float64, see criteria.cuh.
+// Exactness: integers, scores of up to n_classes * 2^30 in 64 bits; of all others the bits of a float64, see criteria.cuh.
 // n_voting     n_classes for Edge, whose constant classifier has a score; 0 for others
 // Limit: a node's histograms are read twice: MNIST 15 MB for a node, 4 us at 3.35 TB/s, less from the second-level cache; and five
 // shuffles for each (32 bins, channel).
@@ -139,6 +139,19 @@ sweep_gini(const int* __restrict__ features, const int* __restrict__ n_bins, con
     __shared__ Best bests[N_WARPS];
     sweep<Gini>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
                 n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Gini(), of_warp, bests);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+sweep_newton(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
+           const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
+           const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
+           int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
+           int bins_in_tile)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Best bests[N_WARPS];
+    sweep<Newton>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
+                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Newton(), of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
