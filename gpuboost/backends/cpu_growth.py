@@ -4,8 +4,6 @@ Histograms and sweeps work on a range of features or pieces, without the GIL, so
 innermost and contiguous, so that one (row, feature) pair is a short vector addition; statistics are padded to whole vectors of
 four classes for it. The limit of a histogram is its additions, rows x features x classes in int32, or, where it outgrows the
 second-level cache, one cache line in and out for each (row, feature) pair that is not skipped.
-
-Loops that call each other stay in this one file: numba's cache of a loop notices changes of the loop's own file only.
 """
 
 from __future__ import annotations
