@@ -201,6 +201,9 @@ class CpuBackend(CpuSoftmax, Backend):
         stats = frontier.stats
         if start.rows is None and len(stats.q) == 1:
             return stats.signed
+        if start.rows is None and stats.totals is not None:
+            own: IntArray = stats.totals[t]
+            return own
         q = of_tree(stats.q, t)
         if start.rows is not None:
             first, stop = frontier.nodes[t, 0, [START, STOP]]
