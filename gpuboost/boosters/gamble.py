@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from gpuboost.boosters.base import Problem, Round
 from gpuboost.boosters.class_trees import ClassTreeLoop, LabelWeights, Values, centred
+from gpuboost.boosters.exponential import MAX_STEP
+from gpuboost.exactmath import exp
 from gpuboost.learners.class_tree import GrownTree
 from gpuboost.tree import Tree
 
@@ -24,18 +27,22 @@ class Gamble:
         Multiplies the step; 1 is the paper's algorithm, which overshoots with many classes.
     min_weight_fraction_leaf : float
         See `ClassTreeLoop`.
+    line_search : bool
+        Whether the step is shortened first, see `shortened_newton_values`.
     """
 
     max_leaf_nodes: int
     learning_rate: float
     min_weight_fraction_leaf: float = 0.0
+    line_search: bool = False
 
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
 
     def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
-        return ClassTreeLoop(*sizes, newton_values, until_perfect=False).rounds(problem, done)
+        values = shortened_newton_values if self.line_search else newton_values
+        return ClassTreeLoop(*sizes, values, until_perfect=False).rounds(problem, done)
 
 
 def newton_values(grown: GrownTree) -> Values:
@@ -50,3 +57,22 @@ def newton_values(grown: GrownTree) -> Values:
     whole = grown.sums.sum(axis=1, keepdims=True)
     g = (k * grown.sums - whole) / ((k - 1) * np.maximum(whole, 1))  # 0 in a leaf without weight
     return centred(k * (k - 1) * g / ((k - 2) * g + 1))
+
+
+def shortened_newton_values(grown: GrownTree) -> Values:
+    """Return the values of `newton_values` times the s of 1, 1/2, 1/4, ... with the lowest loss: one s for the tree.
+
+    A row of class k in a leaf has its weight multiplied by ``exp(-s f_k / (K - 1))``, so half the step takes the square roots
+    of the factors. The loss is convex in s and falls at 0: where halving no longer lowers it, it is lower than before the
+    round.
+    """
+    values = newton_values(grown)
+    others = max(values.shape[1] - 1, 1)
+    factors, step = exp(np.minimum(-values / others, MAX_STEP)), 1.0
+    loss = math.fsum((grown.sums * factors).flat)
+    while True:
+        factors = np.sqrt(factors)
+        before, loss = loss, math.fsum((grown.sums * factors).flat)
+        if loss >= before:
+            return step * values
+        step /= 2

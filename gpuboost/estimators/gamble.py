@@ -102,7 +102,7 @@ class GambleClassifier(ClassTreeClassifier):
         regressor: Any = None,
         max_leaf_nodes: int = 15,
         min_weight_fraction_leaf: float = 0.0,
-        learning_rate: float | Literal["auto"] = "auto",
+        learning_rate: float | Literal["auto", "line-search"] = "auto",
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool | Literal["smoothed", "patience"] = False,
@@ -136,7 +136,7 @@ class GambleClassifier(ClassTreeClassifier):
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
         if isinstance(self.learning_rate, str):
-            parameters.check_choice("learning_rate", self.learning_rate, ("auto",))
+            parameters.check_choice("learning_rate", self.learning_rate, ("auto", "line-search"))
         else:
             parameters.check_positive("learning_rate", self.learning_rate)
 
@@ -145,11 +145,13 @@ class GambleClassifier(ClassTreeClassifier):
         if previous is not None and hasattr(previous, "estimators_") == (self.regressor is None):
             kind = "regressors" if self.regressor is None else "trees"
             raise ValueError(f"warm_start=True continues a model of {kind}, got regressor={self.regressor!r:.200}")
-        rate = min(1.0, 2.0 / len(encoder.classes)) if isinstance(self.learning_rate, str) else float(self.learning_rate)
+        rates = {"auto": min(1.0, 2.0 / len(encoder.classes)), "line-search": 1.0}
+        rate = rates[self.learning_rate] if isinstance(self.learning_rate, str) else float(self.learning_rate)
         self.learning_rate_ = rate
         if self._regressors is not None:
             return GambleRegressors(*self._regressors, rate, self._seed)
-        return Gamble(int(self.max_leaf_nodes), rate, float(self.min_weight_fraction_leaf))
+        searching = self.learning_rate == "line-search"
+        return Gamble(int(self.max_leaf_nodes), rate, float(self.min_weight_fraction_leaf), searching)
 
     # ---- regressors instead of trees -----------------------------------------------------------------------------------------
 
