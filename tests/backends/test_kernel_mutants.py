@@ -148,6 +148,7 @@ def rows(gpu: EmulatedGpu) -> None:
         found += [backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
         f = backend.put(scores)
         found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
+        found.append(backend.confusion(f, backend.put(labels), backend.put(units)))
         backend.add_scores(f, g, table[:, 0])
         return [*found, backend.get(f)]
 
@@ -283,6 +284,22 @@ MUTANTS = {
     "weights sink below the floor": planted(rows, "reweight", "product = product > lowest ? product : lowest;", ""),
     "ties go to the highest class": planted(
         rows, "reduce", "k < label ? score >= own : score > own", "k < label ? score > own : score >= own"
+    ),
+    "the predicted class is the last of equals": planted(
+        rows, "reduce", "other == best && k < predicted", "other == best && k > predicted"
+    ),
+    "counts are not cleared": planted(rows, "reduce", "in_shared && e < n_cells;", "in_shared && e < 0;"),
+    "no barrier after clearing the counts": planted(
+        rows, "reduce", "cells[e] = 0;\n    __syncthreads();\n\n    const int lane", "cells[e] = 0;\n\n    const int lane"
+    ),
+    "no barrier before the counts are added": planted(
+        rows, "reduce", "if (!in_shared) return;\n    __syncthreads();", "if (!in_shared) return;"
+    ),
+    "counts by plain additions": planted(
+        rows,
+        "reduce",
+        "atomicAdd(&cells[(i64)labels[i] * n_classes + predicted], (u64)units[i]);",
+        "cells[(i64)labels[i] * n_classes + predicted] += (u64)units[i];",
     ),
     "sums lose their sign": planted(
         rows,
