@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.boosters.base import Problem, Round
 from gpuboost.boosters.class_trees import ClassTreeLoop, LabelWeights, Values, centred
@@ -28,7 +30,7 @@ class Gamble:
     min_weight_fraction_leaf : float
         See `ClassTreeLoop`.
     line_search : bool
-        Whether the step is shortened first, see `shortened_newton_values`.
+        Whether the step is shortened first, see `best_step`.
     """
 
     max_leaf_nodes: int
@@ -60,19 +62,23 @@ def newton_values(grown: GrownTree) -> Values:
 
 
 def shortened_newton_values(grown: GrownTree) -> Values:
-    """Return the values of `newton_values` times the s of 1, 1/2, 1/4, ... with the lowest loss: one s for the tree.
-
-    A row of class k in a leaf has its weight multiplied by ``exp(-s f_k / (K - 1))``, so half the step takes the square roots
-    of the factors. The loss is convex in s and falls at 0: where halving no longer lowers it, it is lower than before the
-    round.
-    """
+    """Return the values of `newton_values` times the s of `best_step`: one s for the tree."""
     values = newton_values(grown)
-    others = max(values.shape[1] - 1, 1)
-    factors, step = exp(np.minimum(-values / others, MAX_STEP)), 1.0
-    loss = math.fsum((grown.sums * factors).flat)
+    return best_step(grown.sums, values / max(values.shape[1] - 1, 1)) * values
+
+
+def best_step(weights: NDArray[Any], exponents: NDArray[np.float64]) -> float:
+    """Return which s of 1, 1/2, 1/4, ... has the lowest loss ``sum_i weights_i exp(-s exponents_i)``.
+
+    The loss is convex in s, so the search ends where halving s no longer lowers it; if it falls at 0, as with the steps of a
+    tree, it is then lower than for s = 0. Half the step takes the square roots of the exponentials, and the sums are exact
+    but for one rounding: s is the same everywhere if the weights are.
+    """
+    factors, step = exp(np.clip(-exponents, -MAX_STEP, MAX_STEP)), 1.0
+    loss = math.fsum((weights * factors).flat)
     while True:
         factors = np.sqrt(factors)
-        before, loss = loss, math.fsum((grown.sums * factors).flat)
+        before, loss = loss, math.fsum((weights * factors).flat)
         if loss >= before:
-            return step * values
+            return step
         step /= 2

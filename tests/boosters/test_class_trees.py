@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend, as_float
 from gpuboost.backends.numpy_backend import NumpyBackend, purity
-from gpuboost.boosters.gamble import Gamble, newton_values, shortened_newton_values
+from gpuboost.boosters.gamble import Gamble, best_step, newton_values, shortened_newton_values
 from gpuboost.boosters.samme import SAMME, discrete_values, real_values
 from gpuboost.learners.class_tree import ClassTree, GrownTree
 from gpuboost.tree import constant_tree
@@ -186,7 +186,7 @@ def test_what_ends_a_training() -> None:
     assert len(fit(Gamble(3, 1.0), one_column([0, 0, 1, 1], 2), backend, 10).trees) == 10
 
 
-# ---- the line search -----------------------------------------------------------------------------------------------------------
+# ---- the line search ---------------------------------------------------------------------------------------------------------
 
 
 def test_line_search_by_hand() -> None:
@@ -195,6 +195,12 @@ def test_line_search_by_hand() -> None:
     # Pure leaves take the whole step; a leaf of which nothing is known takes none.
     assert shortened_newton_values(grown([[5, 0], [0, 3]])) == pytest.approx(np.array([[2, -2], [-2, 2]]))
     assert (shortened_newton_values(grown([[2, 2, 2]])) == 0).all()
+
+
+def test_a_line_search_ends_whatever_the_direction() -> None:
+    assert best_step(np.array([1, 2]), np.array([1.0, 1.0])) == 1.0
+    assert best_step(np.array([1, 2]), np.array([0.0, 0.0])) == 1.0
+    assert 0 < best_step(np.array([1, 2]), np.array([-1.0, -1.0])) < 1e-15  # any step makes it worse
 
 
 def test_the_step_has_the_lowest_loss_of_all_halves() -> None:
