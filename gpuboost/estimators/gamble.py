@@ -40,9 +40,10 @@ class GambleClassifier(ClassTreeClassifier):
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
     learning_rate : float, "auto" or "line-search", default "auto"
-        Multiplies the step, which is the values of the leaves. 1 is the paper's algorithm; its full step overshoots as the number
-        of classes K grows. "auto" is min(1, 2 / K), which suits few rounds and wrong labels. "line-search" takes in every round
-        what lowers the training loss most of 1, 1/2, 1/4, ..., and mostly errs less after some hundred rounds; see the notes.
+        Multiplies the step, which is the values of the leaves. 1 is the paper's algorithm; its full step overshoots as the
+        number of classes K grows. "auto" is min(1, 2 / K), which suits few rounds and wrong labels. "line-search" takes in every
+        round what lowers the training loss most of 1, 1/2, 1/4, ..., and mostly errs less after some hundred rounds: see the
+        notes.
     max_bins : int, default 255
         Bins of a feature's values, 2 to 255. A feature with no more distinct values is cut between any two of them.
     class_weight : dict, "balanced" or None, default None
@@ -69,10 +70,10 @@ class GambleClassifier(ClassTreeClassifier):
     -----
     Errors in three-fold cross-validation with 300 trees and a ``learning_rate`` of 1, "auto" and "line-search": pendigits
     1.8, 2.6 and 2.0 %, vowel (11 classes) 7.2, 13.6 and 6.9 %, soybean (19) 9.6, 12.9 and 9.8 %, letter (26) 26.0, 19.2 and
-    18.5 %; with every tenth label drawn at random, on parts of pendigits 15.8, 14.5 and 14.6 %, of letter 40.0, 28.7 and 30.7 %.
-    After 30 trees "auto" is ahead on letter and on both noisy sets. More rounds do not close the gap: small steps keep the weights
-    of the rows alike (an effective tenth of the rows of pendigits with "auto", a hundredth with the others), so the trees are
-    alike, too.
+    18.5 %; with every tenth label drawn at random, on parts of pendigits 15.8, 14.5 and 14.6 %, of letter 40.0, 28.7 and
+    30.7 %. After 30 trees "auto" is ahead on letter and on both noisy sets. More rounds do not close the gap: small steps keep
+    the weights of the rows alike (an effective tenth of the rows of pendigits with "auto", a hundredth with the others), so the
+    trees are alike, too.
 
     With ``regressor``, two regressions a round are fitted to the weighted rows: g to their coding y, 1 for the row's class and
     -1 / (K - 1) for the others, and h to its square. A pair of regressors is (g, h). They are cloned for every fit, and every
