@@ -4,8 +4,6 @@ Histograms and sweeps work on a range of features or pieces, without the GIL, so
 innermost and contiguous, so that one (row, feature) pair is a short vector addition; statistics are padded to whole vectors of
 four classes for it. The limit of a histogram is its additions, rows x features x classes in int32, or, where it outgrows the
 second-level cache, one cache line in and out for each (row, feature) pair that is not skipped.
-
-Loops that call each other stay in this one file: numba's cache of a loop notices changes of the loop's own file only.
 """
 
 from __future__ import annotations
@@ -14,11 +12,24 @@ import numpy as np
 
 from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
 from gpuboost.backends.jit import Array, Int, compiled
-from gpuboost.backends.simd import LANES, add_four, differing_16, differing_32, differing_64, lowest_bit, sweep_row
+from gpuboost.backends.simd import (
+    LANES,
+    add_four,
+    differing_16,
+    differing_32,
+    differing_64,
+    lowest_bit,
+    move_row,
+    prefetch,
+    sweep_row,
+)
 from gpuboost.binning import MISSING_CODE
 
 UNROLLED = 4
 """Up to this many vectors a row of statistics is added by code made for its width."""
+
+AHEAD = 16
+"""A node's rows lie anywhere: memory is asked for each of them this many rows before it is added."""
 
 # ---- histograms --------------------------------------------------------------------------------------------------------------
 
@@ -81,8 +92,11 @@ def histogram(
         begin, end = bin_offsets[first], bin_offsets[min(first + width, len(bin_offsets) - 1)]
         out[chunk, begin:end] = 0
         flat_out = out[chunk].reshape(-1)
-        for i in range(len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks):
-            row = np.int64(rows[i])
+        start, stop = len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks
+        for i in range(start, stop):
+            row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, stop - 1)])
+            prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
+            prefetch(flat_q, np.uint64(later * n_channels))
             at = (block * n_rows + row) * width
             bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
             while bits != 0:
@@ -223,6 +237,31 @@ def gini(left: Array, start: Array, n_classes: int, whole: float) -> float:
 
 
 @compiled
+def rounding(start: Array, n_classes: int) -> float:
+    """Return more than what rounding can do to the difference of two scores of a node, or to 256 additions to a score.
+
+    A purity is right to n_classes + 2 units in the last place (2**-53) of the node's weight, so a score is to 2 n_classes + 7.
+    """
+    weight = np.int64(0)
+    for c in range(n_classes):
+        weight += np.int64(start[c])
+    return (n_classes + 128) * 2.0**-50 * np.float64(weight)
+
+
+@compiled
+def move(left: Array, i: int, histogram: Array, j: int, n_channels: int) -> Int:
+    """Add row j of ``histogram`` to row i of ``left``, both flat with ``n_channels`` entries a row. Return its sum."""
+    if n_channels >= LANES:
+        at, source = np.uint64(i * n_channels), np.uint64(j * n_channels)
+        return np.int64(move_row(left, at, histogram, source, np.uint64(n_channels // LANES)))
+    moved = np.int64(0)
+    for c in range(n_channels):
+        left[i * n_channels + c] += histogram[j * n_channels + c]
+        moved += histogram[j * n_channels + c]
+    return moved
+
+
+@compiled
 def sweep_gini(
     f: int,
     bin_offsets: Array,
@@ -234,28 +273,36 @@ def sweep_gini(
     whole: float,
     best: Best,
 ) -> Best:
-    """As `sweep`, for the criterion "gini"; ``whole`` is the node's purity."""
+    """As `sweep`, for the criterion "gini"; ``whole`` is the node's purity.
+
+    To move a mass m to the other side changes the score by at most 2 m, since no derivative of a purity is beyond 1. So
+    the scores of the next cuts are bounded, and one is worked out only where its bound is above the best.
+    """
     n_channels = histogram.shape[1]
     first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
-    missing = histogram[first + MISSING_CODE]
-    both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the right and on the left
-    both[1] = missing
-    for cut in range(1, n_bins if has_missing[f] else n_bins - 1):
-        for c in range(n_channels):
-            h = histogram[first + cut, c]
-            both[0, c] += h
-            both[1, c] += h
-        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
-            left = both[missing_left]
+    flat, n_sides = histogram.reshape(-1), 2 if has_missing[f] else 1
+    both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the left and on the right
+    flat_both, bounds = both.reshape(-1), np.full(2, np.inf)
+    add_row(flat_both, 0, flat, first + MISSING_CODE, n_channels, ())
+    slack = rounding(start, n_classes)
+    for cut in range(1, n_bins + n_sides - 2):
+        moved = move(flat_both, 0, flat, first + cut, n_channels)
+        if n_sides == 2:
+            add_row(flat_both, 1, flat, first + cut, n_channels, ())
+        for s in range(n_sides):
+            bounds[s] += 2.0 * np.float64(moved)
+            if bounds[s] <= most:
+                continue
             if min_count > 0:
-                count = np.int64(left[n_classes])
+                count = np.int64(both[s, n_classes])
                 if min(count, np.int64(start[n_classes]) - count) < min_count:
                     continue
-            found = gini(left, start, n_classes, whole)
+            found = gini(both[s], start, n_classes, whole)
+            bounds[s] = found + slack
             if found > most:
-                most, feature, chosen, side = found, f, cut, missing_left
+                most, feature, chosen, side = found, f, cut, 1 - s
     return np.float64(most).view(np.int64), feature, chosen, side
 
 
