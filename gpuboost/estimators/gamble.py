@@ -41,9 +41,9 @@ class GambleClassifier(ClassTreeClassifier):
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
     learning_rate : float, "auto" or "line-search", default "auto"
         Multiplies the step, which is the values of the leaves. 1 is the paper's algorithm; its full step overshoots as the
-        number of classes K grows. "auto" is min(1, 2 / K), which suits few rounds and wrong labels. "line-search" takes in every
-        round what lowers the training loss most of 1, 1/2, 1/4, ..., and mostly errs less after some hundred rounds: see the
-        notes.
+        number of classes K grows. "auto" is min(1, 2 / K), which suits few rounds and wrong labels. "line-search" takes in
+        every round what lowers the training loss most of 1, 1/2, 1/4, ..., and mostly errs less after some hundred rounds: see
+        the notes.
     max_bins : int, default 255
         Bins of a feature's values, 2 to 255. A feature with no more distinct values is cut between any two of them.
     class_weight : dict, "balanced" or None, default None
