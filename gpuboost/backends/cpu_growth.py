@@ -148,7 +148,7 @@ def complete(
 Best = tuple[Int, Int, Int, Int]
 """(score, feature, cut, missing_left); feature -1 is the constant classifier. Scores are integers, or the bits of floats."""
 
-EDGE, GINI, NEWTON = 0, 1, 2
+EDGE, GINI, NEWTON, REBEL = 0, 1, 2, 3
 """Stand for the criteria in the arguments of compiled functions."""
 
 
@@ -359,6 +359,58 @@ def sweep_newton(
 
 
 @compiled
+def exponential_loss(edges: Array, mass: Array, roots: Array) -> float:
+    """Return the loss of the best coefficients, see `gpuboost.backends.base.Backend.expand`. ``roots`` is scratch.
+
+    Without the sum, which has to be taken in order, the loop over the classes is vector code.
+    """
+    for c in range(len(roots)):
+        edge = np.int64(edges[c])
+        roots[c] = np.sqrt(np.float64(mass[c] + edge) * np.float64(mass[c] - edge))
+    loss = 0.0
+    for c in range(len(roots)):
+        loss += roots[c]
+    return loss
+
+
+@compiled
+def sweep_rebel(
+    f: int,
+    bin_offsets: Array,
+    has_missing: Array,
+    histogram: Array,
+    start: Array,
+    n_classes: int,
+    min_count: int,
+    mass: Array,
+    roots: Array,
+    best: Best,
+) -> Best:
+    """As `sweep`, for the criterion "rebel"; ``mass`` are the root's sums of abs(q), ``roots`` is scratch."""
+    n_channels = histogram.shape[1]
+    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    score, feature, chosen, side = best
+    most, whole = np.int64(score).view(np.float64), exponential_loss(start, mass, roots)
+    both = np.zeros((2, n_channels), np.int32)  # edges of the cuts with the missing values on the right and on the left
+    for c in range(n_channels):
+        both[0, c] = start[c]
+        both[1, c] = start[c] - 2 * histogram[first + MISSING_CODE, c]
+    for cut in range(1, n_bins if has_missing[f] else n_bins - 1):
+        for c in range(n_channels):
+            h = 2 * histogram[first + cut, c]
+            both[0, c] -= h
+            both[1, c] -= h
+        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
+            edges = both[missing_left]
+            if min_count > 0 and start[n_classes] - abs(np.int64(edges[n_classes])) < 2 * min_count:
+                continue
+            found = whole - exponential_loss(edges, mass, roots)
+            if found > most:
+                most, feature, chosen, side = found, f, cut, missing_left
+    return np.float64(most).view(np.int64), feature, chosen, side
+
+
+@compiled
 def finish(
     lo: int,
     hi: int,
@@ -368,6 +420,7 @@ def finish(
     skipped: Array,
     total: Array,
     other_total: Array,
+    mass: Array,
     n_classes: int,
     min_count: int,
     criterion: int,
@@ -379,7 +432,7 @@ def finish(
     """Finish the histograms of the usable features lo..hi-1 and sweep them while they are in the cache.
 
     ``child`` is the node whose rows were counted. ``other`` holds its parent's histogram and gets its sibling's; for a root it
-    is empty.
+    is empty. ``mass`` are the root's sums of abs(q), for the criterion "rebel".
     """
     n_channels = child.shape[1]
     edges, starts = np.zeros(n_channels, np.int32), np.zeros((2, n_channels), np.int32)
@@ -396,9 +449,13 @@ def finish(
         whole, other_whole = purity(start, n_classes), purity(other_start, n_classes)
     elif criterion == NEWTON:
         whole, other_whole = newton_gain(start[0], start[1]), newton_gain(other_start[0], other_start[1])
+    roots = np.empty(len(mass), np.float64)
     for u in range(lo, hi):
         f = usable[u]
         complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
+        if criterion == REBEL:
+            best = sweep_rebel(f, bin_offsets, has_missing, child, start, n_classes, min_count, mass, roots, best)
+            continue
         if criterion == GINI:
             best = sweep_gini(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
             if len(other):
@@ -536,6 +593,7 @@ def expand(
     totals: Array,
     edges: Array,
     histograms: Array,
+    mass: Array,
     n_classes: int,
     min_count: int,
     criterion: int,
@@ -558,6 +616,7 @@ def expand(
         skipped,
         totals[small],
         totals[large],
+        mass,
         n_classes,
         min_count,
         criterion,
@@ -600,6 +659,7 @@ def grow(
     current: Array,
     histograms: Array,
     buffer: Array,
+    mass: Array,
     n_classes: int,
     n_voting: int,
     min_count: int,
@@ -610,7 +670,7 @@ def grow(
     n_cuts = nodes.shape[1] // 2
     shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
     for t in range(lo, hi):
-        own = (rows[t], q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms)
+        own = (rows[t], q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
         expand(*shared, *own, n_classes, min_count, criterion, 0, -1, lanes)
         for s in range(n_cuts):
             if not select(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
