@@ -55,6 +55,8 @@ class Stats:
         Both sides of a cut must have rows with counts of at least this sum. 0: every cut will do.
     criterion : {"edge", "gini"}
         What trees that are grown from these statistics are cut by. For "gini" no q is negative.
+    one_hot : bool
+        A backend's own: whether q has the columns (class, weight) or (class, weight, count) instead, see `Backend.put_one_hot`.
     """
 
     q: Device
@@ -63,6 +65,7 @@ class Stats:
     mass: NDArray[np.int64]
     min_count: int = 0
     criterion: Criterion = "edge"
+    one_hot: bool = False
 
     @property
     def n_channels(self) -> int:
@@ -211,6 +214,13 @@ class Backend(ABC):
     @abstractmethod
     def put(self, array: NDArray[Any]) -> Device:
         """Return a device array with the contents of ``array`` (which may or may not share memory with it)."""
+
+    def put_one_hot(self, state: NDArray[np.float64]) -> Device:
+        """Return a row state (n_rows, K) whose rows have one positive entry each, at a sign of +1, and zeros beside it.
+
+        A backend may keep it in a form of its own, which its primitives and `get` know. The results are the same.
+        """
+        return self.put(state)
 
     @abstractmethod
     def get(self, array: Device) -> NDArray[Any]:

@@ -13,8 +13,19 @@ from __future__ import annotations
 import numpy as np
 
 from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
+from gpuboost.backends.cpu_one_hot import CLASS, COUNT, WEIGHT
 from gpuboost.backends.jit import Array, Int, compiled
-from gpuboost.backends.simd import LANES, add_four, differing_16, differing_32, differing_64, lowest_bit, sweep_row
+from gpuboost.backends.simd import (
+    LANES,
+    add_four,
+    cut_purity,
+    differing_16,
+    differing_32,
+    differing_64,
+    is_empty,
+    lowest_bit,
+    sweep_row,
+)
 from gpuboost.binning import MISSING_CODE
 
 UNROLLED = 4
@@ -89,6 +100,46 @@ def histogram(
                 n = np.int64(lowest_bit(bits))
                 bits &= bits - one
                 add_row(flat_out, bin_offsets[first + n] + flat_blocks[at + n], flat_q, row, n_channels, lanes)
+
+
+@compiled
+def histogram_of_classes(
+    lo: int,
+    hi: int,
+    blocks: Array,
+    masks: Array,
+    skipped: Array,
+    bin_offsets: Array,
+    rows: Array,
+    q: Array,
+    out: Array,
+    n_classes: int,
+) -> None:
+    """As `histogram`, for statistics with one class a row, see `gpuboost.backends.cpu_one_hot`."""
+    n_blocks, n_rows, width = blocks.shape
+    n_chunks, n_channels = out.shape[0], np.uint64(out.shape[2])
+    flat_blocks, n_columns, has_counts = blocks.reshape(-1), q.shape[1], q.shape[1] > COUNT
+    flat_q = q.reshape(-1)
+    one = np.uint64(1)
+    for piece in range(lo, hi):
+        block, chunk = piece % n_blocks, piece // n_blocks
+        first = block * width
+        begin, end = bin_offsets[first], bin_offsets[min(first + width, len(bin_offsets) - 1)]
+        out[chunk, begin:end] = 0
+        flat_out = out[chunk].reshape(-1)
+        for i in range(len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks):
+            row = np.int64(rows[i])
+            own = row * n_columns
+            label, weight = np.uint64(flat_q[own + CLASS]), flat_q[own + WEIGHT]
+            at = (block * n_rows + row) * width
+            bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
+            while bits != 0:
+                n = np.int64(lowest_bit(bits))
+                bits &= bits - one
+                cell = np.uint64(bin_offsets[first + n] + flat_blocks[at + n]) * n_channels
+                flat_out[cell + label] += weight
+                if has_counts:
+                    flat_out[cell + np.uint64(n_classes)] += flat_q[own + COUNT]
 
 
 @compiled
@@ -223,7 +274,52 @@ def gini(left: Array, start: Array, n_classes: int, whole: float) -> float:
 
 
 @compiled
+def screening_error(start: Array, n_classes: int) -> float:
+    """Return more than the difference of two scores of a cut of a node with the sums ``start``, one of them by `cut_purity`.
+
+    Whatever their order, sums of n positive terms are exact to n - 1 roundings of 2**-53, so either score is within
+    (2 n + 6) 2**-53 of the node's weight, which no purity exceeds.
+    """
+    total = 0.0
+    for c in range(n_classes):
+        total += np.float64(start[c])
+    return total * np.float64(n_classes + 8) * 2.0**-50
+
+
+@compiled
 def sweep_gini(
+    f: int,
+    bin_offsets: Array,
+    histogram: Array,
+    start: Array,
+    left: Array,
+    n_classes: int,
+    whole: float,
+    best: Best,
+) -> Best:
+    """As `sweep_gini_with`, for a feature without missing values and cuts without conditions.
+
+    Scores that add up in any order tell which cuts come near the best one; only theirs are worked out as they are defined.
+    """
+    width = np.uint64(histogram.shape[1])
+    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    score, feature, chosen, side = best
+    most = np.int64(score).view(np.float64)
+    margin = screening_error(start, n_classes)
+    flat = histogram.reshape(-1)
+    left[:] = 0
+    for cut in range(1, n_bins - 1):
+        at = np.uint64(first + cut) * width
+        if is_empty(flat, at, width) or cut_purity(left, start, flat, at, width) - whole < most - margin:
+            continue
+        found = gini(left, start, n_classes, whole)
+        if found > most:
+            most, feature, chosen, side = found, f, cut, 1
+    return np.float64(most).view(np.int64), feature, chosen, side
+
+
+@compiled
+def sweep_gini_with(
     f: int,
     bin_offsets: Array,
     has_missing: Array,
@@ -299,9 +395,14 @@ def finish(
         f = usable[u]
         complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
         if criterion == GINI:
-            best = sweep_gini(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
+            if n_channels % LANES == 0 and min_count == 0 and not has_missing[f]:
+                best = sweep_gini(f, bin_offsets, child, start, edges, n_classes, whole, best)
+                if len(other):
+                    other_best = sweep_gini(f, bin_offsets, other, other_start, edges, n_classes, other_whole, other_best)
+                continue
+            best = sweep_gini_with(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
             if len(other):
-                other_best = sweep_gini(
+                other_best = sweep_gini_with(
                     f, bin_offsets, has_missing, other, other_start, n_classes, min_count, other_whole, other_best
                 )
             continue
@@ -381,12 +482,11 @@ def select(step: Int, nodes: Array, current: Array, n_slots: int) -> bool:
 
 
 @compiled
-def partition(
-    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_voting: int, m: int
-) -> None:
-    """Divide node m of one tree; rows keep their order on both sides, which keeps later reads sequential."""
-    node = nodes[m]
-    start, stop, child = node[START], node[STOP], node[LEFT]
+def divide(blocks: Array, rows: Array, buffer: Array, start: Int, stop: Int, node: Array) -> Int:
+    """Put the rows of ``rows[start:stop]`` that the node's cut sends to the left before the others; return where those begin.
+
+    They keep their order on both sides, which keeps later reads sequential.
+    """
     width = blocks.shape[2]
     block, place = blocks[node[FEATURE] // width], node[FEATURE] % width
     # Left iff low <= code <= cut, where low admits or refuses the missing code 0: one comparison, modulo 256.
@@ -403,6 +503,17 @@ def partition(
         n_right += not goes_left
     middle = start + n_left
     rows[middle:stop] = buffer[:n_right]
+    return middle
+
+
+@compiled
+def partition(
+    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_voting: int, m: int
+) -> None:
+    """Divide node m of one tree."""
+    node = nodes[m]
+    start, stop, child = node[START], node[STOP], node[LEFT]
+    middle = divide(blocks, rows, buffer, start, stop, node)
     nodes[child, START], nodes[child, STOP] = start, middle
     nodes[child + 1, START], nodes[child + 1, STOP] = middle, stop
     for c in range(totals.shape[1]):
@@ -431,6 +542,7 @@ def expand(
     n_classes: int,
     min_count: int,
     criterion: int,
+    one_hot: bool,
     small: int,
     large: int,
     lanes: tuple[int, ...],
@@ -440,7 +552,11 @@ def expand(
     child, none = histograms[slot], histograms[:0]
     other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     own = rows[nodes[small, START] : nodes[small, STOP]]
-    histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, histograms[slot : slot + 1], lanes)
+    sums = histograms[slot : slot + 1]
+    if one_hot:
+        histogram_of_classes(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, n_classes)
+    else:
+        histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, lanes)
     best, other_best = finish(
         0,
         len(usable),
@@ -468,4 +584,25 @@ def node_of_rows(rows: Array, nodes: Array, out: Array) -> None:
     for m in range(len(nodes)):
         if nodes[m, LEFT] == 0:
             for i in range(nodes[m, START], nodes[m, STOP]):
+                out[rows[i]] = m
+
+
+@compiled
+def place_weightless(lo: int, hi: int, q: Array, blocks: Array, nodes: Array, out: Array) -> None:
+    """Write the leaf of the rows without weight, which a growth on one class a row leaves out: the same divisions once more."""
+    rows, buffer = np.empty(hi - lo, np.int32), np.empty(hi - lo, np.int32)
+    n: Int = 0
+    for i in range(lo, hi):
+        rows[n] = i
+        n += q[i, WEIGHT] == 0
+    bounds = np.zeros((len(nodes), 2), np.int64)
+    bounds[0, 1] = n
+    for m in range(len(nodes)):
+        start, stop, child = bounds[m, 0], bounds[m, 1], nodes[m, LEFT]
+        if child > 0:
+            middle = divide(blocks, rows, buffer, start, stop, nodes[m])
+            bounds[child, 0], bounds[child, 1] = start, middle
+            bounds[child + 1, 0], bounds[child + 1, 1] = middle, stop
+        else:
+            for i in range(start, stop):
                 out[rows[i]] = m

@@ -1,4 +1,4 @@
-"""Four vector operations that numba does not write by itself, for the histogram loop.
+"""Vector operations that numba does not write by itself, for the histogram loop.
 
 LLVM vectorises ``out[i, c] += q[j, c]`` over the class axis only behind a test that the two rows do not overlap, and for a
 dozen classes the test costs as much as the addition. And it does not turn 64 byte comparisons into the 64 bits that one
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
 Builder = Callable[..., Any]
@@ -80,6 +80,73 @@ def sweep_row(typing_context: Any, edges: Any, histogram: Any, j: Any, lanes: An
         return score
 
     return signature, generate
+
+
+@intrinsic
+def is_empty(typing_context: Any, a: Any, i: Any, n: Any) -> Any:
+    """Return whether ``a[i:i + n]`` is all zeros, for an int32 array and n a multiple of 4."""
+    signature = types.boolean(a, types.uint64, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(32), LANES)
+        array, first, n = arguments
+        bits = cgutils.alloca_once_value(builder, ir.Constant(vector, [0] * LANES))
+        with cgutils.for_range_slice(builder, _int64(0), n, _int64(LANES), inc=True) as (at, _):
+            entries = builder.load(_vector_at(context, builder, signature.args[0], array, builder.add(first, at), vector), align=4)
+            builder.store(builder.or_(builder.load(bits), entries), bits)
+        as_one = builder.bitcast(builder.load(bits), ir.IntType(32 * LANES))
+        return builder.icmp_unsigned("==", as_one, ir.Constant(as_one.type, 0))
+
+    return signature, generate
+
+
+@intrinsic
+def cut_purity(typing_context: Any, left: Any, start: Any, histogram: Any, j: Any, n: Any) -> Any:
+    """``left += histogram[j:j + n]``; return about ``purity(left) + purity(start - left)``.
+
+    For int32 arrays without negative entries, and n a multiple of 4. "About" because the sums are not taken in the order of the
+    definition (`gpuboost.backends.base.Backend.expand`).
+    """
+    signature = types.float64(left, start, histogram, types.uint64, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector, numbers = ir.VectorType(ir.IntType(32), LANES), ir.VectorType(ir.DoubleType(), LANES)
+        lefts, starts, histograms, first, n = arguments
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(numbers, [0.0] * LANES)) for _ in range(4)]
+        with cgutils.for_range_slice(builder, _int64(0), n, _int64(LANES), inc=True) as (at, _):
+            target = _vector_at(context, builder, signature.args[0], lefts, at, vector)
+            whole = _vector_at(context, builder, signature.args[1], starts, at, vector)
+            source = _vector_at(context, builder, signature.args[2], histograms, builder.add(first, at), vector)
+            moved = builder.add(builder.load(target, align=4), builder.load(source, align=4))
+            builder.store(moved, target, align=4)
+            rest = builder.sub(builder.load(whole, align=4), moved)
+            for squares, weight, entries in ((*sums[:2], moved), (*sums[2:], rest)):
+                x = builder.sitofp(entries, numbers)
+                builder.store(builder.fadd(builder.load(squares), builder.fmul(x, x)), squares)
+                builder.store(builder.fadd(builder.load(weight), x), weight)
+        left_squares, left_weight, right_squares, right_weight = (_added_up(builder, builder.load(s)) for s in sums)
+        sides = ((left_squares, left_weight), (right_squares, right_weight))
+        one = ir.Constant(ir.DoubleType(), 1.0)  # the least weight, where there is any
+        shares = [builder.fdiv(s, builder.select(builder.fcmp_ordered(">", w, one), w, one)) for s, w in sides]
+        return builder.fadd(*shares)
+
+    return signature, generate
+
+
+def _int64(value: int) -> Any:
+    return ir.Constant(ir.IntType(64), value)
+
+
+def _added_up(builder: Any, vector: Any) -> Any:
+    """Return the sum of a vector's entries: of its halves first."""
+    n = vector.type.count
+    while n > 1:
+        n //= 2
+        undefined = ir.Constant(vector.type, ir.Undefined)
+        halves = [ir.Constant(ir.VectorType(ir.IntType(32), n), list(range(at, at + n))) for at in (0, n)]
+        low, high = (builder.shuffle_vector(vector, undefined, half) for half in halves)
+        vector = builder.fadd(low, high)
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
 
 def _differing(width: int) -> Builder:
