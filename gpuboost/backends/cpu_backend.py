@@ -243,7 +243,7 @@ class CpuBackend(Backend):
             first, stop = frontier.nodes[t, 0, [START, STOP]]
             q = q[frontier.rows[t, first:stop]]
         if stats.one_hot:
-            total = np.zeros(stats.n_channels, np.int64)
+            total: IntArray = np.zeros(stats.n_channels, np.int64)
             np.add.at(total, q[:, CLASS], q[:, WEIGHT])
             total[stats.n_classes :] = q[:, COUNT:].sum(axis=0, dtype=np.int64)
             return total

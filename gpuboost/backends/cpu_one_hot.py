@@ -1,4 +1,4 @@
-"""Row states with one entry a row, as the boosters of the multi-class exponential loss have them: what the CPU backend makes of it.
+"""What the CPU backend makes of row states with one entry a row, as the boosters of the multi-class exponential loss have them.
 
 A row costs one weight instead of one a class; and one without a unit of weight is left out of the growth, since it adds to no
 sum: as boosting goes on, that can be most of the rows.

@@ -90,10 +90,10 @@ def is_empty(typing_context: Any, a: Any, i: Any, n: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = ir.VectorType(ir.IntType(32), LANES)
         array, first, n = arguments
-        bits = cgutils.alloca_once_value(builder, ir.Constant(vector, [0] * LANES))
+        bits = _variable(builder, ir.Constant(vector, [0] * LANES))
         with cgutils.for_range_slice(builder, _int64(0), n, _int64(LANES), inc=True) as (at, _):
-            entries = builder.load(_vector_at(context, builder, signature.args[0], array, builder.add(first, at), vector), align=4)
-            builder.store(builder.or_(builder.load(bits), entries), bits)
+            place = _vector_at(context, builder, signature.args[0], array, builder.add(first, at), vector)
+            builder.store(builder.or_(builder.load(bits), builder.load(place, align=4)), bits)
         as_one = builder.bitcast(builder.load(bits), ir.IntType(32 * LANES))
         return builder.icmp_unsigned("==", as_one, ir.Constant(as_one.type, 0))
 
@@ -112,7 +112,7 @@ def cut_purity(typing_context: Any, left: Any, start: Any, histogram: Any, j: An
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector, numbers = ir.VectorType(ir.IntType(32), LANES), ir.VectorType(ir.DoubleType(), LANES)
         lefts, starts, histograms, first, n = arguments
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(numbers, [0.0] * LANES)) for _ in range(4)]
+        sums = [_variable(builder, ir.Constant(numbers, [0.0] * LANES)) for _ in range(4)]
         with cgutils.for_range_slice(builder, _int64(0), n, _int64(LANES), inc=True) as (at, _):
             target = _vector_at(context, builder, signature.args[0], lefts, at, vector)
             whole = _vector_at(context, builder, signature.args[1], starts, at, vector)
@@ -131,6 +131,12 @@ def cut_purity(typing_context: Any, left: Any, start: Any, histogram: Any, j: An
         return builder.fadd(*shares)
 
     return signature, generate
+
+
+def _variable(builder: Any, value: Any) -> Any:
+    """Return a pointer to a new variable."""
+    new: Any = cgutils.alloca_once_value
+    return new(builder, value)
 
 
 def _int64(value: int) -> Any:
