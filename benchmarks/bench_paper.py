@@ -1,10 +1,11 @@
 """Test errors beside the published ones, by the protocol of section 4 of Kegl (2014).
 
-    python benchmarks/bench_paper.py --data-dir DIR [--sets pendigits,letter] [--out benchmarks/results]
+    python benchmarks/bench_paper.py [--data-dir DIR] [--sets pendigits,letter] [--out benchmarks/results]
 
 For every data set with a designated test set: 5-fold cross-validation on the training rows over a grid of tree sizes (or of
 the number of factors, for products) chooses the size and, by eq. 15 on the mean validation error, the number of rounds; one fit
-on all training rows with these gives the test error. Nothing is chosen on test rows. ``DIR/<name>.npz`` is as in bench_cpu.py.
+on all training rows with these gives the test error. Nothing is chosen on test rows. ``DIR/<name>.npz`` is as in bench_cpu.py;
+without a directory the sets are downloaded, which usps cannot be.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 import gpuboost
+from gpuboost.datasets import Dataset, fetch_uci, read_dataset
 from gpuboost.stopping import SmoothedError
 
 # Table 1 of Kegl (2014): test error in %, trees and products. The isolet cell of the trees is unreadable in our copy.
@@ -40,10 +42,8 @@ RUNS: dict[str, tuple[int, dict[str, Any], list[dict[str, Any]]]] = {
 }
 
 
-def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    z = np.load(path)
-    scale = (json.loads(str(z["meta"])).get("scale") if "meta" in z else None) or 1
-    return z["X_train"] * scale, z["y_train"], z["X_test"] * scale, z["y_test"]
+def load(name: str, data_dir: Path | None) -> Dataset:
+    return fetch_uci(name) if data_dir is None else read_dataset(data_dir / f"{name}.npz")
 
 
 def validation_errors(X: np.ndarray, y: np.ndarray, folds: list[Any], params: dict[str, Any]) -> np.ndarray:
@@ -70,12 +70,14 @@ def choose(X: np.ndarray, y: np.ndarray, fixed: dict[str, Any], grid: list[dict[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--sets", default=",".join(PAPER))
     parser.add_argument("--runs", default=",".join(RUNS))
     parser.add_argument("--rounds", type=int, default=2000, help="rounds at most")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     args = parser.parse_args()
+    if args.data_dir is None and "usps" in args.sets.split(","):
+        parser.error("usps cannot be downloaded: give --data-dir, or --sets without it")
 
     rows: list[dict[str, Any]] = []
     print(
@@ -83,7 +85,8 @@ def main() -> None:
         flush=True,
     )
     for name in args.sets.split(","):
-        X, y, X_test, y_test = load(args.data_dir / f"{name}.npz")
+        data = load(name, args.data_dir)
+        X, y, X_test, y_test = data.X_train, data.y_train, data.X_test, data.y_test
         for run in args.runs.split(","):
             column, fixed, grid = RUNS[run]
             begun = time.perf_counter()

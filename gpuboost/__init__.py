@@ -17,6 +17,7 @@ from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 if TYPE_CHECKING:
     from gpuboost.active import ActiveLearner
     from gpuboost.estimators import AdaBoostMHClassifier, BoostingClassifier, GambleClassifier, SAMMEClassifier
+    from gpuboost.estimators.costs import cost_scorer, mean_cost, min_cost_labels
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,7 +27,10 @@ __all__ = [
     "DeviceUnavailableError",
     "GambleClassifier",
     "SAMMEClassifier",
+    "cost_scorer",
     "fit",
+    "mean_cost",
+    "min_cost_labels",
 ]
 
 ALGORITHMS = {"adaboost-mh": "AdaBoostMHClassifier", "gamble": "GambleClassifier", "samme": "SAMMEClassifier"}
@@ -43,6 +47,10 @@ def __getattr__(name: str) -> Any:
         from gpuboost import estimators
 
         return getattr(estimators, name)
+    if name in ("cost_scorer", "mean_cost", "min_cost_labels"):
+        from gpuboost.estimators import costs
+
+        return getattr(costs, name)
     raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")
 
 

@@ -39,7 +39,8 @@ def check_cost_matrix(cost_matrix: Any, classes: Any) -> Floats:
     Returns
     -------
     ndarray of float64, shape (n_classes, n_classes)
-        A copy. A class that costs nothing to miss, whose row is zero, is accepted with a warning.
+        A copy. A class may cost nothing to miss (a row of zeros): its rows then say nothing about costs. Training on such a
+        matrix warns.
 
     Raises
     ------
@@ -50,42 +51,76 @@ def check_cost_matrix(cost_matrix: Any, classes: Any) -> Floats:
         If the matrix is a data frame without row labels.
     """
     wanted = _labels_of(classes)
-    labels, costs = _read(cost_matrix, wanted)
-    position = {label: i for i, label in enumerate(labels)}
-    for label in wanted:
-        if label not in position:
-            raise ValueError(f"cost_matrix has no costs for the class {label!r}; its labels are {_shown(labels)}")
-    chosen = [position[label] for label in wanted]
-    costs = costs[np.ix_(chosen, chosen)]
-    free = np.flatnonzero(~costs.any(axis=1))
-    if len(wanted) > 1 and len(free) == len(wanted):
-        raise ValueError("cost_matrix is zero everywhere: no mistake costs anything")
-    if len(wanted) > 1 and len(free):
-        from gpuboost.estimators.warn import warn
-
-        label = wanted[free[0]]
-        warn(f"the cost matrix says that missing the class {label!r} costs nothing: its row (true class) is zero")
+    costs = costs_among(*cost_table(cost_matrix, wanted), wanted)
+    _refuse_zeros(costs, wanted)
     return costs
 
 
-# ---- reading -----------------------------------------------------------------------------------------------------------------
+def cost_table(cost_matrix: Any, classes: Any) -> tuple[list[Any], Floats]:
+    """Return the labels of a cost matrix, and its costs in their order, float64 (n_labels, n_labels).
 
-
-def _read(cost_matrix: Any, classes: list[Any] | None) -> tuple[list[Any], Floats]:
-    """Return a matrix's labels and its costs: its own labels if it has some, else the classes."""
+    The labels of a DataFrame or a dict are its own, whatever ``classes`` are; those of an array are ``classes``. See
+    `check_cost_matrix` for the rest.
+    """
     if hasattr(cost_matrix, "columns"):
         cost_matrix = _frame_to_dict(cost_matrix)
     if isinstance(cost_matrix, Mapping):
         labels, entries = _square(cost_matrix)
     else:
-        entries = _matrix(cost_matrix)
-        labels = list(range(len(entries))) if classes is None else classes
+        labels, entries = _labels_of(classes), _matrix(cost_matrix)
         if entries.shape != (len(labels), len(labels)):
             raise ValueError(
                 "cost_matrix must have a row for every true class and a column for every predicted class of "
                 f"{_shown(labels)}, the shape {(len(labels), len(labels))}, got the shape {entries.shape}"
             )
-    return labels, _checked(entries, labels)
+    costs = _checked(entries, labels)
+    _refuse_zeros(costs, labels)
+    return labels, costs
+
+
+def costs_among(labels: list[Any], costs: Floats, classes: Any) -> Floats:
+    """Return the part of a `cost_table` that some of its classes have, in their order."""
+    position = {label: i for i, label in enumerate(labels)}
+    wanted = _labels_of(classes)
+    for label in wanted:
+        if label not in position:
+            raise ValueError(f"cost_matrix has no costs for the class {label!r}; its labels are {_shown(labels)}")
+    chosen = [position[label] for label in wanted]
+    return costs[np.ix_(chosen, chosen)]
+
+
+def is_labelled(cost_matrix: Any) -> bool:
+    """Whether a cost matrix brings its own labels."""
+    return hasattr(cost_matrix, "columns") or isinstance(cost_matrix, Mapping)
+
+
+def least_cost(proba: Floats, costs: Floats) -> NDArray[np.intp]:
+    """Return the class of least expected cost, ``argmin_k sum_y proba[i, y] C[y, k]``; the first of equals.
+
+    Parameters
+    ----------
+    proba : ndarray of float64, shape (n_rows, n_classes)
+    costs : ndarray of float64, shape (n_classes, n_classes)
+        From `check_cost_matrix`.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows,)
+        The sums are taken in the order of the classes, one rounding an operation: the same on every machine.
+    """
+    expected = np.zeros(proba.shape)
+    for y, cost in enumerate(costs):
+        expected += proba[:, y, None] * cost
+    chosen: NDArray[np.intp] = expected.argmin(axis=1)
+    return chosen
+
+
+def average_cost(confusion: NDArray[Any], costs: Floats) -> float:
+    """Return the mean cost of predictions whose weights are ``confusion[true, predicted]``, summed row by row."""
+    return float((confusion * costs).cumsum()[-1]) / float(confusion.cumsum()[-1])
+
+
+# ---- reading -----------------------------------------------------------------------------------------------------------------
 
 
 def _frame_to_dict(frame: Any) -> dict[Any, dict[Any, Any]]:
@@ -138,21 +173,34 @@ def _matrix(cost_matrix: Any) -> NDArray[Any]:
 
 def _checked(entries: NDArray[Any], labels: list[Any]) -> Floats:
     """Return entries as float64 if all of them can be costs."""
-    for i, row in enumerate(entries.tolist()):
-        for j, cost in enumerate(row):
-            expected = None
-            if not isinstance(cost, Real) or not 0 <= float(cost) < np.inf:
-                expected = "a finite number that is not negative"
-            elif i == j and cost != 0:
-                expected = "0, as the right class costs nothing (subtract it from its row: no decision changes)"
-            elif cost != 0 and not SMALLEST <= float(cost) <= LARGEST:
-                expected = f"0 or from {SMALLEST:g} to {LARGEST:g}; choose another unit of cost"
-            if expected:
-                raise ValueError(
-                    f"the cost of predicting {labels[j]!r} where {labels[i]!r} is true (row {i}, column {j} of cost_matrix) "
-                    f"must be {expected}, got {cost!r}"
-                )
-    return entries.astype(np.float64) + 0.0  # no -0
+    costs = np.array([[_as_float(entry) for entry in row] for row in entries.tolist()], np.float64)
+    for (i, true), (j, predicted) in product(enumerate(labels), repeat=2):
+        if not 0 <= costs[i, j] < np.inf:
+            expected = "a finite number that is not negative"
+        elif i == j and costs[i, j] != 0:
+            expected = "0, as the right class costs nothing (subtracting it from its row changes no decision)"
+        elif costs[i, j] != 0 and not SMALLEST <= costs[i, j] <= LARGEST:
+            expected = f"0 or from {SMALLEST:g} to {LARGEST:g}: choose another unit of cost"
+        else:
+            continue
+        raise ValueError(
+            f"the cost of predicting {predicted!r} where {true!r} is true (row {i}, column {j} of cost_matrix) must be "
+            f"{expected}, got {entries.tolist()[i][j]!r}"
+        )
+    return costs.reshape(entries.shape) + 0.0  # no -0
+
+
+def _as_float(entry: Any) -> float:
+    """Return a number as a float; NaN for what is none."""
+    try:
+        return float(entry) if isinstance(entry, Real) else float("nan")
+    except OverflowError:  # of an integer
+        return float("inf")
+
+
+def _refuse_zeros(costs: Floats, labels: list[Any]) -> None:
+    if len(labels) > 1 and not costs.any():
+        raise ValueError(f"cost_matrix is zero everywhere: no mistake among the classes {_shown(labels)} costs anything")
 
 
 def _labels_of(labels: Iterable[Hashable]) -> list[Any]:

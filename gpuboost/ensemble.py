@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ class Ensemble:
     feature, cut, missing_left, left, right, gain : ndarray
         As in `gpuboost.tree.Tree`, with node and leaf numbers that start anew in every tree.
     values : ndarray of float64, shape (n_leaves_total, n_classes)
+    round_offset : ndarray of int64, shape (n_rounds + 1,)
+        Round r added the trees ``round_offset[r]:round_offset[r + 1]``.
     """
 
     node_offset: NDArray[np.int64]
@@ -37,10 +40,17 @@ class Ensemble:
     right: NDArray[np.int32]
     gain: NDArray[np.float64]
     values: NDArray[np.float64]
+    round_offset: NDArray[np.int64]
 
     @classmethod
     def from_trees(cls, trees: Sequence[Tree], n_classes: int) -> Ensemble:
-        """Concatenate ``trees``; an empty sequence gives an ensemble that scores 0 everywhere."""
+        """As `from_rounds`, with one tree a round."""
+        return cls.from_rounds([[tree] for tree in trees], n_classes)
+
+    @classmethod
+    def from_rounds(cls, rounds: Sequence[Sequence[Tree]], n_classes: int) -> Ensemble:
+        """Concatenate the trees of all rounds; an empty sequence gives an ensemble that scores 0 everywhere."""
+        trees = [tree for one in rounds for tree in one]
 
         def join(name: str, empty: Any) -> Any:
             return np.concatenate([empty, *(getattr(tree, name) for tree in trees)])
@@ -57,11 +67,16 @@ class Ensemble:
             right=join("right", np.zeros(0, np.int32)),
             gain=join("gain", np.zeros(0)),
             values=join("values", np.zeros((0, n_classes))),
+            round_offset=np.cumsum([0, *(len(one) for one in rounds)], dtype=np.int64),
         )
 
     @property
     def n_trees(self) -> int:
         return len(self.node_offset) - 1
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.round_offset) - 1
 
     @property
     def n_classes(self) -> int:
@@ -84,6 +99,10 @@ class Ensemble:
     def trees(self) -> list[Tree]:
         """Return all trees in order."""
         return [self.tree(t) for t in range(self.n_trees)]
+
+    def rounds(self) -> list[list[Tree]]:
+        """Return the trees of all rounds in order."""
+        return [[self.tree(t) for t in range(first, stop)] for first, stop in pairwise(self.round_offset.tolist())]
 
     def feature_gains(self, n_features: int) -> NDArray[np.float64]:
         """Return each feature's total gain, shape (n_features,), summed in node order."""

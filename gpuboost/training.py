@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Device
-from gpuboost.boosters.base import Booster, Problem, Round
+from gpuboost.boosters.base import Booster, Part, Problem, Round, RowState, apply
 from gpuboost.stopping import Stopping
 from gpuboost.tree import Tree
 
-History = dict[str, list[float]]
+History = dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Progress:
     Attributes
     ----------
     n_rounds : int
-        The number of trees in the model.
+        The number of rounds of the model.
     history : dict of list of float
         One list per quantity with one entry per round, see `Training.history`.
     """
@@ -61,9 +61,10 @@ class WatchedSet:
         self.total = int(units.sum()) * (1 if problem.single_label else signs.shape[1])
         self.scores: Device = backend.put(np.zeros(signs.shape))
 
-    def add(self, group: Device, values: NDArray[np.float64]) -> None:
+    def add(self, parts: Sequence[Part]) -> None:
         """Add a round's values to the scores."""
-        self.problem.backend.add_scores(self.scores, group, values)
+        for part in parts:
+            self.problem.backend.add_scores(self.scores, part.group, part.values)
 
     def wrong(self) -> int:
         """Return the weight of the wrong predictions, in units of ``1 / self.total``."""
@@ -76,19 +77,25 @@ class Training:
 
     Attributes
     ----------
-    trees : list of Tree
-        The trees of the model: all rounds, or those up to the best one under early stopping.
+    rounds : list of sequences of Tree
+        The trees of the model by rounds: all of them, or those up to the best one under early stopping.
     history : dict of list of float
-        "train_loss" (share of the empty model's loss), "train_error" (weighted; Hamming error for multi-label), "edge",
-        "seconds" (wall time since the start of the fit) and, for every evaluation set, "<name>_loss" and "<name>_error".
+        "train_loss" (share of the empty model's loss), "train_error" (weighted; Hamming error for multi-label), "seconds" (wall
+        time since the start of the fit), for every evaluation set "<name>_loss" and "<name>_error", and what the booster notes,
+        such as "edge".
         All rounds that were run, also those after the best one.
     reason : str
         Why the training ended.
     """
 
-    trees: list[Tree]
+    rounds: list[Sequence[Tree]]
     history: History = field(default_factory=dict)
     reason: str = ""
+
+    @property
+    def trees(self) -> list[Tree]:
+        """The trees of all rounds in order."""
+        return [tree for one in self.rounds for tree in one]
 
 
 def train(
@@ -97,7 +104,7 @@ def train(
     units: NDArray[np.int64],
     *,
     n_rounds: int,
-    trees: Sequence[Tree] = (),
+    done: Sequence[Sequence[Tree]] = (),
     history: History | None = None,
     evaluation: dict[str, tuple[Problem, NDArray[np.int64]]] | None = None,
     stopping: Stopping | None = None,
@@ -105,7 +112,7 @@ def train(
     verbose: int = 0,
     started: float | None = None,
 ) -> Training:
-    """Run ``booster`` on ``problem`` until the model has ``n_rounds`` trees.
+    """Run ``booster`` on ``problem`` until the model has ``n_rounds`` rounds.
 
     Parameters
     ----------
@@ -114,8 +121,8 @@ def train(
     units : ndarray of int64, shape (n_rows,)
         Integer row weights for the training error.
     n_rounds : int
-        The number of trees of the model, those of ``trees`` included.
-    trees, history
+        The number of rounds of the model, those of ``done`` included.
+    done, history
         A model to continue: the result is that of one long training.
     evaluation : dict of (Problem, units)
         Evaluation sets by name. Early stopping looks at the first.
@@ -136,33 +143,33 @@ def train(
         Only if there is no finished round to keep.
     """
     started = time.perf_counter() if started is None else started
-    before = len(trees)
-    result = Training(list(trees), {k: list(v[:before]) for k, v in (history or {}).items()}, "n_estimators reached")
+    before = len(done)
+    result = Training(list(done), {k: list(v[:before]) for k, v in (history or {}).items()}, "n_estimators reached")
     seconds_before = result.history["seconds"][-1] if before and result.history.get("seconds") else 0.0
     display = Display(n_rounds, before, verbose)
     try:
         watched = {"train": WatchedSet(problem, units)}
         watched |= {name: WatchedSet(p, u) for name, (p, u) in (evaluation or {}).items()}
         states = {name: booster.row_state(watched[name].problem) for name in watched if name != "train"}
-        for name, tree in ((name, tree) for name in watched for tree in trees):
-            take(watched[name], states.get(name), tree)
+        for name, trees in ((name, trees) for name in watched for trees in done):
+            take(watched[name], states.get(name), trees)
         if n_rounds <= before:
             return result
-        for step in booster.rounds(problem, trees):
-            row = {"train_loss": step.loss, "edge": step.edge}
+        for step in booster.rounds(problem, done):
+            row = {"train_loss": step.loss, **step.notes}
             row |= observe(step, watched, states)
             row["seconds"] = seconds_before + time.perf_counter() - started
             for key, value in row.items():
                 result.history.setdefault(key, []).append(value)
-            result.trees.append(step.tree)
-            display.show(len(result.trees), row)
-            progress = Progress(len(result.trees), result.history)
+            result.rounds.append([part.tree for part in step.parts])
+            display.show(len(result.rounds), row)
+            progress = Progress(len(result.rounds), result.history)
             asked_to_stop = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
             if stopping and stopping.should_stop(result.history[next(iter(states)) + "_error"]):
                 result.reason = "early stopping"
             elif asked_to_stop:
                 result.reason = "a callback asked to stop"
-            elif len(result.trees) < n_rounds:
+            elif len(result.rounds) < n_rounds:
                 continue
             break
         else:
@@ -170,15 +177,15 @@ def train(
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
             raise
-        if len(result.trees) == before:
+        if len(result.rounds) == before:
             raise KeyboardInterrupt from error
-        result.history = {key: values[: len(result.trees)] for key, values in result.history.items()}
+        result.history = {key: values[: len(result.rounds)] for key, values in result.history.items()}
         result.reason = "interrupted"
     finally:
         display.close()
-    if stopping and len(result.trees) > 0:
+    if stopping and len(result.rounds) > 0:
         best = stopping.best(result.history[next(iter(states)) + "_error"])
-        result.trees = result.trees[:best]
+        result.rounds = result.rounds[:best]
     return result
 
 
@@ -189,22 +196,22 @@ def is_interrupt(error: BaseException | None) -> bool:
     return error is not None
 
 
-def take(watched: WatchedSet, state: Any, tree: Tree) -> None:
-    """Let a watched set, and its row state if it has one, take in a tree."""
-    group = watched.problem.backend.apply(tree, watched.problem.data)
-    watched.add(group, tree.values)
+def take(watched: WatchedSet, state: RowState | None, trees: Sequence[Tree]) -> None:
+    """Let a watched set, and its row state if it has one, take in a round."""
+    parts = [apply(tree, watched.problem) for tree in trees]
+    watched.add(parts)
     if state is not None:
-        state.update(group, tree.values)
+        state.take(parts)
 
 
-def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, Any]) -> dict[str, float]:
+def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, RowState]) -> dict[str, float]:
     """Let all watched sets take in a round, and return their errors and losses."""
     row = {}
     for name, one in watched.items():
         if name == "train":
-            one.add(step.group, step.values)
+            one.add(step.parts)
         else:
-            take(one, states[name], step.tree)
+            take(one, states[name], [part.tree for part in step.parts])
             row[f"{name}_loss"] = states[name].loss()
         row[f"{name}_error"] = one.wrong() / one.total
     return row
@@ -221,7 +228,7 @@ class Display:
 
             self.bar = tqdm(total=n_rounds, initial=done, unit="round", dynamic_ncols=True)
 
-    def show(self, n_rounds: int, row: dict[str, float]) -> None:
+    def show(self, n_rounds: int, row: dict[str, Any]) -> None:
         if self.bar is None and (self.verbose < 2 or n_rounds % self.verbose):
             return
         errors = {k.removesuffix("_error"): f"{100 * v:.2f}%" for k, v in row.items() if k.endswith("_error")}
@@ -230,7 +237,7 @@ class Display:
             self.bar.update()
         else:
             text = "  ".join(f"{name} error {value}" for name, value in errors.items())
-            print(f"round {n_rounds}  {text}  edge {row['edge']:.4f}  {row['seconds']:.1f} s", flush=True)
+            print(f"round {n_rounds}  {text}  loss {row['train_loss']:.4g}  {row['seconds']:.1f} s", flush=True)
 
     def close(self) -> None:
         if self.bar is not None:

@@ -102,6 +102,7 @@ def test_lower_layers_do_not_know_higher_ones(name: str) -> None:
         "backends",
         "learners",
         "boosters",
+        "costs",
         "stopping",
         "training",
     ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
-from gpuboost.boosters.base import Problem, Round
+from gpuboost.boosters.base import Part, Problem, Round
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
 from gpuboost.stopping import Patience, SmoothedError
@@ -35,7 +35,7 @@ class Scripted:
     class State:
         n: int = 0
 
-        def update(self, group: Any, values: NDArray[np.float64]) -> None:
+        def take(self, parts: Sequence[Part]) -> None:
             self.n += 1
 
         def loss(self) -> float:
@@ -44,12 +44,12 @@ class Scripted:
     def row_state(self, problem: Problem) -> State:
         return self.State()
 
-    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         group = problem.backend.put(np.zeros(len(problem.signs), np.int32))
-        for value in self.values[len(trees) :]:
+        for value in self.values[len(done) :]:
             tree = constant_tree(np.array([0.0, value]))
             self.log.append("round")
-            yield Round(tree, 0.5, 0.25, group, tree.values)
+            yield Round([Part(tree, group, tree.values)], 0.25, {"edge": 0.5})
 
 
 def one_row(label: int, backend: Backend) -> tuple[Problem, NDArray[np.int64]]:
@@ -134,7 +134,8 @@ def test_first_of_equal_scores_is_predicted(backend: Backend) -> None:
     problem, units = data.on(backend)
     watched = WatchedSet(problem, units)
     assert watched.wrong() / watched.total == pytest.approx(5 / 10, abs=1e-9)
-    watched.add(backend.put(np.array([0, 0, 1], np.int32)), np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 0.5]]))
+    values = np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 0.5]])
+    watched.add([Part(constant_tree(values[0]), backend.put(np.array([0, 0, 1], np.int32)), values)])
     assert watched.wrong() / watched.total == pytest.approx(5 / 10, abs=1e-9)  # now row 0 is wrong, 1 and 2 right
 
 
@@ -197,8 +198,8 @@ def test_interrupt_keeps_the_finished_rounds(backend: Backend) -> None:
 class InterruptedBooster(Scripted):
     """Interrupted while it works on the third round."""
 
-    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
-        for n, step in enumerate(super().rounds(problem, trees)):
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        for n, step in enumerate(super().rounds(problem, done)):
             if n == 2:
                 raise KeyboardInterrupt
             yield step
@@ -216,15 +217,18 @@ def test_interrupt_between_history_and_model() -> None:
         """A round that is interrupted when its tree is taken, after its numbers went into the history."""
 
         def __init__(self, step: Round) -> None:
-            self.edge, self.loss, self.group, self.values = step.edge, step.loss, step.group, step.values
+            self.loss, self.notes, self.looks, self.step = step.loss, step.notes, 0, step
 
         @property
-        def tree(self) -> Tree:
-            raise KeyboardInterrupt
+        def parts(self) -> Sequence[Part]:
+            self.looks += 1
+            if self.looks == 2:  # the first is for the scores
+                raise KeyboardInterrupt
+            return self.step.parts
 
     class InterruptedLate(Scripted):
-        def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Any]:
-            for n, step in enumerate(super().rounds(problem, trees)):
+        def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Any]:
+            for n, step in enumerate(super().rounds(problem, done)):
                 yield Late(step) if n == 2 else step
 
     result = train(InterruptedLate([1.0] * 9), *one_row(0, NumpyBackend()), n_rounds=9)
@@ -234,13 +238,13 @@ def test_interrupt_between_history_and_model() -> None:
 
 def test_interrupt_before_the_first_round_is_raised() -> None:
     class Impatient(Scripted):
-        def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
+        def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
             raise KeyboardInterrupt
 
     backend = NumpyBackend()
     for trees in ([], [constant_tree(np.array([0.0, 1.0]))] * 3):  # the caller still has the model it wants to continue
         with pytest.raises(KeyboardInterrupt):
-            train(Impatient([1.0] * 9), *one_row(0, backend), n_rounds=9, trees=trees)
+            train(Impatient([1.0] * 9), *one_row(0, backend), n_rounds=9, done=[[tree] for tree in trees])
 
 
 def test_other_exceptions_are_not_caught() -> None:
@@ -326,7 +330,7 @@ def test_continued_training_is_one_long_training(backend: Backend, variant: Any)
     long = fit(booster, DATA, backend, 15, evaluation=OTHER)
     for k in (0, 1, 9, 15):
         short = fit(booster, DATA, backend, k, evaluation=OTHER)
-        more = fit(booster, DATA, backend, 15, evaluation=OTHER, trees=short.trees, history=short.history)
+        more = fit(booster, DATA, backend, 15, evaluation=OTHER, done=short.rounds, history=short.history)
         assert digest(more.trees, 3) == digest(long.trees, 3)
         assert {len(values) for values in more.history.values()} == {15}
         assert all(more.history[key] == long.history[key] for key in long.history if key != "seconds")
@@ -337,14 +341,14 @@ def test_continued_training_is_one_long_training(backend: Backend, variant: Any)
 def test_continuing_a_truncated_model_forgets_the_later_rounds() -> None:
     # Early stopping left a history of 10 rounds for 2 trees.
     first, _ = scripted_run(SCRIPT, stopping=Patience(20))
-    more, _ = scripted_run(SCRIPT, n_rounds=5, trees=first.trees, history=first.history)
+    more, _ = scripted_run(SCRIPT, n_rounds=5, done=first.rounds, history=first.history)
     assert more.history["valid_error"] == ERRORS[:5]
     assert len(more.trees) == 5
 
 
 def test_nothing_to_do() -> None:
     first, _ = scripted_run(SCRIPT, n_rounds=4)
-    more, booster = scripted_run(SCRIPT, n_rounds=3, trees=first.trees, history=first.history)
+    more, booster = scripted_run(SCRIPT, n_rounds=3, done=first.rounds, history=first.history)
     assert len(more.trees) == 4
     assert booster.log == []
     assert more.history == first.history
@@ -358,7 +362,7 @@ def test_verbose_prints_a_line_every_so_many_rounds(capsys: pytest.CaptureFixtur
     lines = capsys.readouterr().out.splitlines()
     # In round 4 the score of class 1 is -1, in round 8 too: the training row is right, the validation row wrong.
     assert [line.rsplit("  ", 1)[0] for line in lines] == [
-        f"round {n}  train error 0.00%  valid error 100.00%  edge 0.5000" for n in (4, 8)
+        f"round {n}  train error 0.00%  valid error 100.00%  loss 0.25" for n in (4, 8)
     ]
 
 

@@ -118,6 +118,7 @@ def test_digest_is_the_hash_of_all_arrays() -> None:
         ("right", "<i4", "(0,)", b""),
         ("gain", "<f8", "(0,)", b""),
         ("values", "<f8", "(0, 2)", b""),
+        ("round_offset", "<i8", "(1,)", bytes(8)),
     ]:
         sha.update(f"{name} {dtype} {shape};".encode() + data)
     assert Ensemble.from_trees([], 2).digest() == sha.hexdigest()
@@ -138,6 +139,15 @@ CHANGES = {
 def test_digest_sees_every_field(name: str) -> None:
     changed = replace(example_tree(), **{name: CHANGES[name]})
     assert Ensemble.from_trees([changed], 2).digest() != Ensemble.from_trees([example_tree()], 2).digest()
+
+
+def test_rounds_of_several_trees() -> None:
+    one, two, three = (constant_tree(np.array([float(v)])) for v in range(3))
+    ensemble = Ensemble.from_rounds([[one, two], [], [three]], 1)
+    assert (ensemble.n_rounds, ensemble.n_trees, ensemble.round_offset.tolist()) == (3, 3, [0, 2, 2, 3])
+    assert [[tree.values.tolist() for tree in trees] for trees in ensemble.rounds()] == [[[[0.0]], [[1.0]]], [], [[[2.0]]]]
+    assert Ensemble.from_rounds(ensemble.rounds(), 1).digest() == ensemble.digest()
+    assert Ensemble.from_trees([one, two, three], 1).digest() != ensemble.digest()
 
 
 def test_digest_sees_the_borders_between_trees() -> None:

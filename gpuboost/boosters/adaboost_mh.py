@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend, Device, Stats
-from gpuboost.boosters.base import Problem, Round
+from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
 from gpuboost.exactmath import log
@@ -54,14 +54,14 @@ class AdaBoostMH:
         initial = initial_weights(problem.signs, self.initial_weights) * problem.factor[:, None]
         return ExponentialWeights(problem.backend, initial, problem.signs, problem.repeat)
 
-    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
         weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf)
-        for t, tree in enumerate(trees, start=1):
-            group = backend.apply(tree, data)
-            if self.variant == "discrete" and t == len(trees) and is_right(tree, backend, weights.statistics(), group):
+        for t, (tree,) in enumerate(done, start=1):
+            part = apply(tree, problem)
+            if self.variant == "discrete" and t == len(done) and is_right(tree, backend, weights.statistics(), part.group):
                 return  # where one long training has ended, a continued one ends
-            weights.update(group, tree.values)
+            weights.take([part])
         stats = weights.statistics(counts)
         loss = weights.loss(stats)
         overshoots = self.learning_rate > 2.0  # twice the optimal coefficient leaves the loss as it is, more raises it
@@ -77,7 +77,7 @@ class AdaBoostMH:
             before, loss = loss, weights.loss(stats)
             if overshoots and before < 1.0 and loss > before:
                 return
-            yield Round(replace(weak.tree, values=values), edge / total, loss, weak.group, by_group)
+            yield Round([Part(replace(weak.tree, values=values), weak.group, by_group)], loss, {"edge": edge / total})
             # After a perfect learner nothing is left; but smoothed values of the real variant may be wrong where it is right.
             if self.variant == "discrete" and edge == total:
                 return

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend, Device
 from gpuboost.tree import Tree
+
+Note: TypeAlias = float | list[float]
 
 
 @dataclass(frozen=True)
@@ -41,35 +43,53 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A tree that a round adds to the model, and what it has done to a set of rows.
+
+    Attributes
+    ----------
+    tree : Tree
+        With coefficients in the leaf values.
+    group : device array of int, shape (n_rows,)
+        Where each row has arrived.
+    values : ndarray of float64, shape (n_groups, n_classes)
+        What the tree adds to the scores of the rows of a group.
+    """
+
+    tree: Tree
+    group: Device
+    values: NDArray[np.float64]
+
+
+def apply(tree: Tree, problem: Problem) -> Part:
+    """Let the rows of a set go through a tree."""
+    return Part(tree, problem.backend.apply(tree, problem.data), tree.values)
+
+
+@dataclass(frozen=True)
 class Round:
     """One boosting round.
 
     Attributes
     ----------
-    tree : Tree
-        What the round adds to the model, with coefficients in the leaf values.
-    edge : float
-        The weak learner's edge in [0, 1].
+    parts : sequence of Part
+        The trees of the round; most boosters have one a round.
     loss : float
         The training loss after the round, as a share of the loss of the empty model.
-    group : device array of int, shape (n_rows,)
-        Where each training row has arrived.
-    values : ndarray of float64, shape (n_groups, n_classes)
-        What the round adds to the scores of the rows of a group.
+    notes : dict of float, or of list of float
+        What else belongs into the history, such as the weak learner's "edge" in [0, 1]; the same names in every round.
     """
 
-    tree: Tree
-    edge: float
+    parts: Sequence[Part]
     loss: float
-    group: Device
-    values: NDArray[np.float64]
+    notes: dict[str, Note]
 
 
 class RowState(Protocol):
     """What a booster keeps of the rows of a set: enough to know its loss."""
 
-    def update(self, group: Device, values: NDArray[np.float64]) -> None:
-        """Take in a round: the scores of the rows of group g have changed by ``values[g]``, shape (n_groups, n_classes)."""
+    def take(self, parts: Sequence[Part]) -> None:
+        """Take in a round."""
         ...
 
     def loss(self) -> float:
@@ -84,6 +104,9 @@ class Booster(Protocol):
         """Return the state of a set before the first round."""
         ...
 
-    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
-        """Yield the rounds that follow ``trees`` (empty for a new model), until the algorithm ends by itself."""
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        """Yield the rounds that follow those of ``done`` (empty for a new model), until the algorithm ends by itself.
+
+        ``done`` has the trees of every round.
+        """
         ...

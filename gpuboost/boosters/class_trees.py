@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Device
-from gpuboost.boosters.base import Problem, Round
+from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
 from gpuboost.learners.class_tree import ClassTree, GrownTree
@@ -62,12 +62,12 @@ class ClassTreeLoop:
     leaf_values: LeafValues
     until_perfect: bool
 
-    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
         weights, learner = LabelWeights(problem), ClassTree(self.max_leaf_nodes)
         counts = leaf_counts(problem, self.min_weight_fraction_leaf)
-        for tree in trees:
-            weights.update(backend.apply(tree, data), tree.values)
+        for trees in done:
+            weights.take([apply(tree, problem) for tree in trees])
         stats = weights.statistics(counts)
         while True:
             grown = learner(backend, data, replace(stats, criterion="gini"))
@@ -82,7 +82,8 @@ class ClassTreeLoop:
             stats = weights.statistics(counts)
             n_classes = values.shape[1]
             edge = (n_classes * correct - total) / (max(n_classes - 1, 1) * total)
-            yield Round(replace(grown.tree, values=values), edge, weights.loss(stats), grown.group, by_group)
+            part = Part(replace(grown.tree, values=values), grown.group, by_group)
+            yield Round([part], weights.loss(stats), {"edge": edge})
             if grown.tree.n_leaves == 1 or (self.until_perfect and correct == total):
                 return
 

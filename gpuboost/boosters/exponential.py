@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import SupportsFloat
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.backends.base import Backend, Counts, Device, Stats
+from gpuboost.boosters.base import Part
 from gpuboost.exactmath import exp
 
 MAX_STEP = 64.0
@@ -58,6 +60,10 @@ class ExponentialWeights:
         factors = np.ldexp(exp(np.stack([values, -values], axis=1)), -down)
         self.maximum = self.backend.reweight(self.state, self.signs, group, factors)
         self.scale += down
+
+    def take(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            self.update(part.group, part.values)
 
     def statistics(self, counts: Counts | None = None) -> Stats:
         """Return the signed weights ``w_il y_il`` in fixed point, with the rows' counts if given."""

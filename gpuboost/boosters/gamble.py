@@ -33,9 +33,9 @@ class Gamble:
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
 
-    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
-        return ClassTreeLoop(*sizes, newton_values, until_perfect=False).rounds(problem, trees)
+        return ClassTreeLoop(*sizes, newton_values, until_perfect=False).rounds(problem, done)
 
 
 def newton_values(grown: GrownTree) -> Values:

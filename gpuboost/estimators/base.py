@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -15,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.threads import usable_threads
-from gpuboost.boosters.base import Booster
+from gpuboost.boosters.base import Booster, Note
+from gpuboost.costs import check_cost_matrix, least_cost
 from gpuboost.devices import open_backend
 from gpuboost.ensemble import Ensemble
 from gpuboost.estimators import parameters
 from gpuboost.estimators.arrays import like, to_host
 from gpuboost.estimators.columns import compare_columns, record_columns
+from gpuboost.estimators.costs import mean_cost, refuse_many_labels
 from gpuboost.estimators.features import to_matrix
 from gpuboost.estimators.labels import LabelEncoder, label_array, shown
 from gpuboost.estimators.priors import PriorBooster
@@ -51,6 +55,9 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ``callbacks``; see `AdaBoostMHClassifier`.
     """
 
+    _notes: Mapping[str, Note] = MappingProxyType({"edge": 0.0})
+    """What the booster notes of a round, and what stands in the history where it has nothing to note."""
+
     # ---- what a subclass says ----------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -68,6 +75,10 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         """Return the scores (n_classes,) whose probabilities are ``positive / total``."""
+
+    def _costs(self) -> Any:
+        """Return the cost matrix to train by, in any form that `check_cost_matrix` takes; None if there is none."""
+        return None
 
     # ---- training ----------------------------------------------------------------------------------------------------------
 
@@ -128,9 +139,9 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample, evaluation = self._evaluation(backend, sample, eval_set, encoder)
             booster = self._make_booster(encoder, sample, previous)
             training, usable = self._train(backend, booster, sample, evaluation, encoder, previous, started)
-        self.ensemble_ = Ensemble.from_trees(training.trees, len(encoder.classes))
+        self.ensemble_ = Ensemble.from_rounds(training.rounds, len(encoder.classes))
         self.history_ = training.history
-        self.n_estimators_ = self.ensemble_.n_trees
+        self.n_estimators_ = self.ensemble_.n_rounds
         self.stop_reason_ = training.reason
         self.device_ = backend.device
         remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
@@ -155,14 +166,14 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         units = sample.units()
         if not usable or len(encoder.classes) == 1:
             positive = units @ (problem.signs > 0)
-            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())))
+            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())), self._notes)
         names = list(evaluation)
         training = train(
             booster,
             problem,
             units,
             n_rounds=self.n_estimators,
-            trees=previous.ensemble_.trees() if previous else (),
+            done=previous.ensemble_.rounds() if previous else (),
             history=self._history_so_far(names, previous),
             evaluation={
                 name: (one.problem(backend, self.bin_mapper_, encoder)[0], one.units()) for name, one in evaluation.items()
@@ -222,7 +233,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"warm_start=True continues a model with the classes {shown(old)}, but y has {shown(new)}")
         if self.n_estimators < previous.n_estimators_:
             raise ValueError(
-                f"warm_start=True needs n_estimators of at least the {previous.n_estimators_} trees that the model has, "
+                f"warm_start=True needs n_estimators of at least the {previous.n_estimators_} rounds that the model has, "
                 f"got {self.n_estimators}"
             )
 
@@ -232,7 +243,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("warm_start=True with early stopping needs the evaluation set to be there from the first fit on")
         keys = [
             "train_loss",
-            "edge",
+            *self._notes,
             *(f"{name}_{what}" for name in names for what in ("loss", "error")),
             "train_error",
             "seconds",
@@ -279,8 +290,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             with open_backend(device, n_jobs) as backend:
                 data = backend.encode(mapper, within_reach(backend, matrix))
                 scores = backend.put(np.zeros((matrix.shape[0], ensemble.n_classes)))
-                for t in range(ensemble.n_trees):
-                    backend.predict(ensemble, data, scores, t, t + 1)
+                for first, stop in pairwise(ensemble.round_offset.tolist()):
+                    backend.predict(ensemble, data, scores, first, stop)
                     yield like(finish(backend.get(scores).copy()), X)
 
         return stages()
@@ -302,12 +313,16 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         one_column = scores.shape[1] == 2 and not self.multi_label_
         return scores[:, 1] - scores[:, 0] if one_column else scores
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, cost_matrix: Any = None) -> Any:
         """Predict the classes.
 
         Parameters
         ----------
         X : array-like, data frame or device array, shape (n_rows, n_features)
+        cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
+            ``C[true, predicted]``, what mistakes cost: see `gpuboost.costs.check_cost_matrix`. With it the labels are those of
+            least expected cost by the probabilities of `predict_proba`, see `gpuboost.min_cost_labels`. What a classifier was
+            trained by plays no part in that.
 
         Returns
         -------
@@ -319,11 +334,17 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If X has no rows, or not the columns of the training set. All methods that take X raise it.
+            If X has no rows, or not the columns of the training set: all methods that take X raise it. If the cost matrix does
+            not fit the classes, or the problem is multi-label and there is one.
         TypeError
             If X is sparse.
         """
-        return like(self._scores_by_blocks(X, self._labels), X)
+        if cost_matrix is None:
+            return like(self._scores_by_blocks(X, self._labels), X)
+        check_is_fitted(self)
+        refuse_many_labels(self.multi_label_)
+        costs = check_cost_matrix(cost_matrix, self.classes_)
+        return like(self._scores_by_blocks(X, lambda f: self.classes_[least_cost(self._probabilities(f), costs)]), X)
 
     def predict_proba(self, X: Any) -> Any:
         """Estimate the probabilities of the classes.
@@ -355,17 +376,17 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return like(self._scores_by_blocks(X, self._decision), X)
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
-        """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         model = copy.copy(self)  # a later fit of this estimator must not change what is still to come
         return model._staged(X, model._labels)
 
     def staged_predict_proba(self, X: Any) -> Iterator[Any]:
-        """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         model = copy.copy(self)
         return model._staged(X, model._probabilities)
 
     def staged_decision_function(self, X: Any) -> Iterator[Any]:
-        """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` trees."""
+        """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         model = copy.copy(self)
         return model._staged(X, model._decision)
 
@@ -388,6 +409,39 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         encoder = LabelEncoder(self.classes_, self.multi_label_)
         right = numbers == encoder.encode(label_array(y, len(numbers)), unknown_ok=True)
         return float(np.average(right if right.ndim == 1 else right.all(axis=1), weights=weights))
+
+    def expected_cost(self, X: Any, y: Any, cost_matrix: Any = None, sample_weight: Any = None) -> float:
+        """Return what the predictions of ``predict(X)`` cost on average where y is true.
+
+        What the labels of least expected cost would cost is another number:
+        ``mean_cost(y, model.predict(X, cost_matrix=costs), costs)``.
+
+        Parameters
+        ----------
+        X : array-like, data frame or device array, shape (n_rows, n_features)
+        y : array-like, shape (n_rows,)
+            Labels of any type that `fit` takes. Costs with labels of their own (a DataFrame or a dict) may know one that is no
+            class.
+        cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
+            ``C[true, predicted]``, see `gpuboost.costs.check_cost_matrix`. By default the costs that the classifier was told to
+            train by; every mistake costs 1 if there are none, which is the error rate.
+        sample_weight : array-like, shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If a label has no costs, the costs are not usable, or the problem is multi-label.
+        """
+        check_is_fitted(self)
+        refuse_many_labels(self.multi_label_)
+        predicted = self._scores_by_blocks(X, self._labels)
+        costs = self._costs() if cost_matrix is None else cost_matrix
+        y = label_array(y, len(predicted))
+        return mean_cost(y, predicted, costs, classes=self.classes_, sample_weight=sample_weight)
 
     # ---- what scikit-learn asks --------------------------------------------------------------------------------------------
 

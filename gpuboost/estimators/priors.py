@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.boosters.base import Booster, Problem, Round, RowState
+from gpuboost.boosters.base import Booster, Note, Problem, Round, RowState, apply
 from gpuboost.tree import Tree, constant_tree
 
 
@@ -21,19 +21,21 @@ class PriorBooster:
     booster : Booster
         The algorithm that it stands in for; the loss is that one's.
     scores : ndarray of float64, shape (n_classes,)
+    notes : dict
+        What is noted of its round.
     """
 
     booster: Booster
     scores: NDArray[np.float64]
+    notes: Mapping[str, Note]
 
     def row_state(self, problem: Problem) -> RowState:
         return self.booster.row_state(problem)
 
-    def rounds(self, problem: Problem, trees: Sequence[Tree]) -> Iterator[Round]:
-        if trees:
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        if done:
             return
-        tree = constant_tree(self.scores)
-        group = problem.backend.apply(tree, problem.data)
+        parts = [apply(constant_tree(self.scores), problem)]
         state = self.row_state(problem)
-        state.update(group, tree.values)
-        yield Round(tree, 0.0, state.loss(), group, tree.values)
+        state.take(parts)
+        yield Round(parts, state.loss(), dict(self.notes))

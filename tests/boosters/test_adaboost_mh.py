@@ -361,7 +361,7 @@ def test_steps_that_raise_the_loss_end_the_training(backend: Backend, learner: L
     assert energy > 1
     assert result.history["train_loss"] == pytest.approx([energy], rel=1e-5)
     assert len(result.trees) == 1
-    assert len(fit(booster, data, backend, 10, trees=result.trees, history=result.history).trees) == 1
+    assert len(fit(booster, data, backend, 10, done=result.rounds, history=result.history).trees) == 1
 
 
 @pytest.mark.parametrize("learning_rate", [2.1, 2.5, 3.0, 6.0])
@@ -376,7 +376,7 @@ def test_long_steps_never_raise_the_loss_after_the_first_round(
     assert all(after <= before for before, after in pairwise(losses))
     assert len(losses) == 1 or losses[0] <= 1.0
     for k in {1, len(long.trees)}:
-        more = fit(booster, data, backend, 30, trees=long.trees[:k], history=long.history)
+        more = fit(booster, data, backend, 30, done=long.rounds[:k], history=long.history)
         assert digest(more.trees, 3) == digest(long.trees, 3)
 
 
@@ -504,8 +504,9 @@ def test_rounds_continue_a_model_exactly(backend: Backend, learner: Learner, var
     problem, _ = data.on(backend)
 
     def take(n: int, before: list[Tree]) -> tuple[list[Tree], list[tuple[float, float]]]:
-        steps = [step for step, _ in zip(booster.rounds(problem, before), range(n), strict=False)]
-        return [step.tree for step in steps], [(step.edge, step.loss) for step in steps]
+        loop = booster.rounds(problem, [[tree] for tree in before])
+        steps = [step for step, _ in zip(loop, range(n), strict=False)]
+        return [step.parts[0].tree for step in steps], [(step.notes["edge"], step.loss) for step in steps]
 
     trees, numbers = take(12, [])
     for k in (1, 5, 11):
@@ -524,7 +525,7 @@ def test_continuing_a_model_without_errors(backend: Backend, n_classes: int, var
     assert long.history["edge"][0] == pytest.approx(1 if n_classes == 2 else 5 / 6, rel=1e-8)
     assert len(long.trees) == (1 if n_classes == 2 and variant == "discrete" else 5)
     for k in range(1, len(long.trees) + 1):
-        more = fit(booster, data, backend, 5, trees=long.trees[:k], history=long.history)
+        more = fit(booster, data, backend, 5, done=long.rounds[:k], history=long.history)
         assert digest(more.trees, n_classes) == digest(long.trees, n_classes)
 
 
@@ -535,13 +536,13 @@ def test_rounds_say_what_they_add(backend: Backend, learner: Learner) -> None:
     problem, _ = data.on(backend)
     rounds = [step for step, _ in zip(single_label(learner).rounds(problem, []), range(6), strict=False)]
     total = np.zeros((60, 3))
-    for step in rounds:
-        total += step.tree.values[backend.get(backend.apply(step.tree, problem.data))]
-        assert (
-            step.values[backend.get(step.group)].tolist()
-            == step.tree.values[backend.get(backend.apply(step.tree, problem.data))].tolist()
-        )
-    assert scores([step.tree for step in rounds], data, backend, data.mapper()).tolist() == total.tolist()
+    parts = [part for step in rounds for part in step.parts]
+    assert len(parts) == len(rounds)
+    for part in parts:
+        expected = part.tree.values[backend.get(backend.apply(part.tree, problem.data))]
+        assert part.values[backend.get(part.group)].tolist() == expected.tolist()
+        total += expected
+    assert scores([part.tree for part in parts], data, backend, data.mapper()).tolist() == total.tolist()
 
 
 def test_two_trainings_on_one_backend_do_not_meet(backend: Backend) -> None:
@@ -553,6 +554,6 @@ def test_two_trainings_on_one_backend_do_not_meet(backend: Backend) -> None:
     loops = [booster.rounds(data.on(backend)[0], []) for data in sets]
     for _ in range(5):
         for grown, loop in zip(trees, loops, strict=True):
-            grown.append(next(loop).tree)
+            grown.append(next(loop).parts[0].tree)
     for data, one, grown in zip(sets, alone, trees, strict=True):
         assert digest(one.trees, data.n_classes) == digest(grown, data.n_classes)

@@ -171,7 +171,7 @@ def test_a_continued_training_is_one_long_training(backend: Backend, booster: SA
     data = blobs(80, 3, 3, 2)
     long = fit(booster, data, backend, 8)
     half = fit(booster, data, backend, 4)
-    continued = fit(booster, data, backend, 8, trees=half.trees, history=half.history)
+    continued = fit(booster, data, backend, 8, done=half.rounds, history=half.history)
     assert [t.values.tobytes() for t in continued.trees] == [t.values.tobytes() for t in long.trees]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost import AdaBoostMHClassifier, devices
+from gpuboost import AdaBoostMHClassifier, devices, mean_cost, min_cost_labels
 from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.errors import DeviceUnavailableError
 from gpuboost.estimators import base, samples
@@ -160,6 +160,23 @@ def test_labels_that_are_no_numbers_stay_in_numpy(kind: str) -> None:
 
 
 # ---- what is copied ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["cupy", "torch"])
+def test_decisions_by_costs_on_the_device(kind: str) -> None:
+    costs = [[0, 1, 5], [2, 0, 1], [1, 4, 0]]
+    host = matrix("float32")
+    model = make(4).fit(host, NOISY)
+    expected = model.predict(host, costs)
+    x = KINDS[kind](host)
+    for found in (model.predict(x, costs), min_cost_labels(model.predict_proba(x), costs)):
+        assert type(found) is (CupyArray if kind == "cupy" else Tensor)
+        assert values(found).tolist() == expected.tolist()
+    labels = KINDS[kind](NOISY)
+    assert model.expected_cost(x, labels, costs, KINDS[kind](np.arange(120.0))) == model.expected_cost(
+        host, NOISY, costs, np.arange(120.0)
+    )
+    assert mean_cost(labels, model.predict(x, costs), costs) == mean_cost(NOISY, expected, costs)
 
 
 def test_to_choose_cuts_columns_come_to_the_host_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -447,7 +447,7 @@ def test_what_cannot_be_continued() -> None:
         model.fit(FRAME, np.minimum(NOISY, 1))
     with pytest.raises(ValueError, match="expected 'a', got 'c'"):
         model.fit(FRAME[list("cba")], NOISY)
-    with pytest.raises(ValueError, match="n_estimators of at least the 3 trees that the model has, got 2"):
+    with pytest.raises(ValueError, match="n_estimators of at least the 3 rounds that the model has, got 2"):
         model.set_params(n_estimators=2).fit(FRAME, NOISY)
     with pytest.raises(ValueError, match="continues a model with initial_weights='single-label', got 'uniform'"):
         model.set_params(n_estimators=4, initial_weights="uniform").fit(FRAME, NOISY)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from gpuboost.datasets import POKER_HANDS, label_poker_hands, make_poker_hands
 
@@ -37,6 +40,8 @@ def cards(X: Any) -> Any:
         ("Qh Ks Ad 2c 3h", 0),
         ("Kh As 2d 3c 4h", 0),
         ("2h 3s 9d Jc Ah", 0),
+        ("2c Kd Qs Ah 3c", 0),
+        ("Th Js Qd Kc 9s", 4),
         ("Ah 3s 5d 7c As", 1),
         ("2h 2s 3d 4c 5h", 1),  # a straight of four ranks with a pair
         ("2h 2s 3d 3c 5h", 2),
@@ -54,6 +59,7 @@ def cards(X: Any) -> Any:
         ("Ah As Ad Ac Kh", 7),
         ("Ad 2d 3d 4d 5d", 8),
         ("9c Tc Jc Qc Kc", 8),
+        ("Qs Ks As 2s 3s", 5),  # not around the ace either
         ("Tc Jc Qc Kc Ac", 9),
         ("Ks As Qs Ts Js", 9),
     ],
@@ -81,6 +87,10 @@ def test_neither_the_order_nor_the_names_of_suits_matter(drawn: list[int], order
     shuffled = [number for i in order for number in (suit_names[drawn[i] // 13] + 1, drawn[i] % 13 + 1)]
     first, second = label_poker_hands([plain, shuffled])
     assert first == second
+
+
+def test_no_seed_gives_other_hands_each_time() -> None:
+    assert (make_poker_hands(100)[0] != make_poker_hands(100)[0]).any()
 
 
 def test_form_of_the_result() -> None:
@@ -111,10 +121,51 @@ def test_ordered_pairs_of_cards_are_equally_likely(first: int, second: int) -> N
 
 
 def test_class_frequencies() -> None:
-    n = 200_000
+    """No count is one that the binomial distribution gives less often than 1 in a million, on either side."""
+    n = 500_000
     counts = np.bincount(make_poker_hands(n, random_state=3)[1], minlength=10)
     share = np.array(N_HANDS) / sum(N_HANDS)
-    assert (abs(counts - n * share) <= 5 * np.sqrt(n * share)).all()
+    assert (binom.cdf(counts, n, share) > 1e-6).all()
+    assert (binom.sf(counts - 1, n, share) > 1e-6).all()
+
+
+def deal(words: Iterator[int]) -> list[int]:
+    """Take a hand from a deck, the first card by the remainder of a number by 52, the next by that of the quotient by 51 ..."""
+    n_deals = math.perm(52, 5)
+    number = next(word for word in (int(word) % 2**32 for word in words) if word < 2**32 // n_deals * n_deals)
+    deck = list(range(52))
+    drawn = []
+    for left in (52, 51, 50, 49, 48):
+        number, place = divmod(number, left)
+        card = deck.pop(place)
+        drawn += [card // 13 + 1, card % 13 + 1]
+    return drawn
+
+
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64])
+def test_hands_come_from_the_raw_words(kind: type[np.random.BitGenerator]) -> None:
+    bits = kind(5)
+    words = (bits.random_raw() for _ in itertools.count())
+    X, _ = make_poker_hands(300, np.random.Generator(kind(5)))
+    assert X.tolist() == [deal(words) for _ in range(300)]
+
+
+def test_the_same_hands_for_ever() -> None:
+    """Fixed when the function was written; `test_hands_come_from_the_raw_words` says that they are as meant."""
+    X, y = make_poker_hands(3, 0)
+    assert X.tolist() == [[2, 11, 1, 2, 1, 5, 2, 4, 3, 13], [4, 7, 4, 2, 4, 9, 4, 5, 1, 2], [4, 2, 4, 10, 3, 10, 2, 11, 1, 12]]
+    assert y.tolist() == [0, 1, 1]
+
+
+def test_a_seed_is_that_of_a_pcg64_and_fewer_hands_are_the_first_ones() -> None:
+    X, y = make_poker_hands(2000, 11)
+    np.testing.assert_array_equal(X, make_poker_hands(2000, np.random.Generator(np.random.PCG64(11)))[0])
+    for n in (1, 7, 1999):
+        np.testing.assert_array_equal(X[:n], make_poker_hands(n, 11)[0])
+    generator = np.random.Generator(np.random.PCG64(11))
+    parts = [make_poker_hands(n, generator) for n in (1, 500, 1499)]
+    np.testing.assert_array_equal(X, np.concatenate([part[0] for part in parts]))
+    np.testing.assert_array_equal(y, np.concatenate([part[1] for part in parts]))
 
 
 def test_seeds() -> None:
@@ -133,8 +184,20 @@ def test_bad_number_of_hands(n_samples: Any) -> None:
         make_poker_hands(n_samples)
 
 
-def test_integers_of_numpy_are_numbers_of_hands() -> None:
-    assert len(make_poker_hands(np.int64(3))[0]) == 3
+@pytest.mark.parametrize("random_state", ["0", 1.0, np.random.RandomState(0), [1]])
+def test_bad_kind_of_seed(random_state: Any) -> None:
+    with pytest.raises(TypeError, match=r"random_state must be None, an integer or a numpy.random.Generator, got"):
+        make_poker_hands(3, random_state)
+
+
+def test_bad_seed() -> None:
+    with pytest.raises(ValueError, match="random_state must be at least 0, got -1"):
+        make_poker_hands(3, -1)
+
+
+def test_integers_of_numpy_are_numbers_of_hands_and_seeds() -> None:
+    X, _ = make_poker_hands(np.int64(3), np.uint32(7))
+    np.testing.assert_array_equal(X, make_poker_hands(3, 7)[0])
 
 
 def test_bad_hands() -> None:

@@ -1,4 +1,4 @@
-"""Data sets that are made rather than downloaded."""
+"""Poker hands: uniform random ones, and what a hand is worth."""
 
 from __future__ import annotations
 
@@ -28,20 +28,29 @@ POKER_HANDS = (
 _CLASS_BY_EQUAL_PAIRS = np.array([0, 1, 2, 3, 6, -1, 7])
 
 
+# Hands of five cards in the order in which they are drawn, and the 32-bit numbers that map onto them evenly.
+_N_DEALS = 52 * 51 * 50 * 49 * 48
+_N_EVEN = 2**32 // _N_DEALS * _N_DEALS
+
+
 def make_poker_hands(
-    n_samples: int, *, random_state: int | np.random.Generator | None = None
+    n_samples: int, random_state: int | np.random.Generator | None = None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Draw hands of five cards and say what each is worth, as in the Poker Hand data set of UCI.
 
     The cards of a hand are drawn from one deck without replacement and stay in the order in which they were
     drawn, so each of the 311,875,200 ordered hands is equally likely; the hands are independent.
 
+    A seed gives the same hands with every version of NumPy: they come from the raw bits of a bit generator, whose
+    stream is fixed (NEP 19), not from methods of `numpy.random.Generator`, whose streams may change. The first m of
+    n hands are the m hands that the same seed gives.
+
     Parameters
     ----------
     n_samples : int
         Number of hands, at least 1.
     random_state : int, np.random.Generator or None
-        Seed, or the generator to draw from; None gives different hands every time.
+        Seed of a PCG64, at least 0, or a generator whose bits to use; None gives different hands every time.
 
     Returns
     -------
@@ -54,7 +63,9 @@ def make_poker_hands(
     Raises
     ------
     ValueError
-        If n_samples is not an integer of at least 1.
+        If n_samples is not an integer of at least 1, or the seed is negative.
+    TypeError
+        If random_state is something else.
 
     References
     ----------
@@ -62,18 +73,48 @@ def make_poker_hands(
     """
     if not isinstance(n_samples, numbers.Integral) or n_samples < 1:
         raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
-    rng = np.random.default_rng(random_state)
-    X = np.empty((n_samples, 10), np.uint8)
-    cards = np.empty((n_samples, 5), np.uint8)
+    deals = _draw_deals(int(n_samples), _bit_generator(random_state))
+    X = np.empty((len(deals), 10), np.uint8)
+    cards = np.empty((len(deals), 5), np.uint8)
     for i in range(5):
-        # The d-th of the 52 - i cards that are left: step over each card that has gone, from the lowest up.
-        card = rng.integers(52 - i, size=n_samples, dtype=np.uint8)
+        deals, place = np.divmod(deals, 52 - i)
+        # The card at this place of the 52 - i that are left: step over each that has gone, from the lowest up.
+        card = place.astype(np.uint8)
         for gone in np.sort(cards[:, :i], axis=1).T:
             card += card >= gone
         cards[:, i] = card
         X[:, 2 * i] = card // 13 + 1
         X[:, 2 * i + 1] = card % 13 + 1
     return X, label_poker_hands(X)
+
+
+def _bit_generator(random_state: object) -> np.random.BitGenerator:
+    """Return the bit generator that a seed or a generator stands for."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state.bit_generator
+    if random_state is None:
+        return np.random.PCG64()
+    if not isinstance(random_state, numbers.Integral):
+        raise TypeError(f"random_state must be None, an integer or a numpy.random.Generator, got {random_state!r}")
+    if random_state < 0:
+        raise ValueError(f"random_state must be at least 0, got {random_state}")
+    return np.random.PCG64(int(random_state))
+
+
+def _draw_deals(n: int, bits: np.random.BitGenerator) -> NDArray[np.uint32]:
+    """Draw numbers below `_N_DEALS`: each is one word's low 32 bits, and words that would favour some are skipped.
+
+    All bit generators of NumPy give at least 32 bits a word. No word is drawn that is not looked at, so several
+    calls on one generator give what one call would.
+    """
+    deals = np.empty(n, np.uint32)
+    done = 0
+    while done < n:
+        words = (bits.random_raw(n - done) & 0xFFFFFFFF).astype(np.uint32)
+        words = words[words < _N_EVEN] % _N_DEALS
+        deals[done : done + len(words)] = words
+        done += len(words)
+    return deals
 
 
 def label_poker_hands(X: ArrayLike) -> NDArray[np.int64]:
