@@ -95,7 +95,7 @@ def test_reweight(candidate: Backend, shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("max_leaves", [2, 7])
 @pytest.mark.parametrize("fraction", [0.0, 0.02])
 @pytest.mark.parametrize(
-    ("n_rows", "n_features", "n_classes"), [(30, 3, 3), (400, 3, 2), (12, 17, 2), (257, 2, 16), (90, 3, 30)]
+    ("n_rows", "n_features", "n_classes"), [(30, 3, 3), (400, 3, 2), (25, 17, 2), (257, 2, 16), (90, 3, 30)]
 )
 def test_growth(candidate: Backend, n_rows: int, n_features: int, n_classes: int, fraction: float, max_leaves: int) -> None:
     matrix, rows = random_codes(n_rows, n_features, 6), Rows.random(n_rows, n_classes, 3)
