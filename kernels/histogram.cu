@@ -21,9 +21,9 @@
 // codes       uint32 [n_blocks][n_rows][BLOCK_WORDS]
 // skipped     uint32 [n_blocks * BLOCK_WORDS]: the skipped codes of a word's four features
 // words       int32 [..]: the words that hold a usable feature, ascending; this launch does words[first_word .. first_word + n_words)
-// n_bins      int32 [n_features padded to whole words]; 0 for features that cannot be cut
+// n_bins      int32 [n_features padded to whole words]; 0 for features that cannot be cut, whose codes are passed over
 // bin_offset  int32 [the same]: bins of the usable features before each one
-// rows, q     int32 [n_trees][n_rows], int32 [n_trees][n_rows][n_channels]
+// rows, q, stride  int32 [n_trees][stride], int32 [n_trees][n_rows][n_channels]; a stride of 0: see plant.cu
 // histograms  int32 [slot][n_trees][bins_in_tile][n_channels], the bins from first_bin on; zero where this kernel adds. The slot is
 //             the node's, or for LEFT_CHILD and RIGHT_CHILD (histograms that are not kept) 0 and 1
 //
@@ -39,8 +39,8 @@ enum { BATCH = 4, MIN_ROWS = 256 };
 // A lane's part of the sums: its word and channel, in the rows first, first + step, ... of the node.
 template <int GROUPS>
 static __device__ __forceinline__ void
-add_rows(int* __restrict__ cells, const u32* __restrict__ column, u32 skip, const int* __restrict__ rows, const int* __restrict__ q,
-         int n_channels, int first, int end, int step, int first_group, int bins_stride)
+add_rows(int* __restrict__ cells, const u32* __restrict__ column, u32 skip, u32 counted, const int* __restrict__ rows,
+         const int* __restrict__ q, int n_channels, int first, int end, int step, int first_group, int bins_stride)
 {
     for (int i = first; i < end; i += BATCH * step) {
         u32 code[BATCH];
@@ -54,7 +54,7 @@ add_rows(int* __restrict__ cells, const u32* __restrict__ column, u32 skip, cons
         }
 #pragma unroll
         for (int b = 0; b < BATCH; ++b) {
-            const u32 differs = code[b] ^ skip;
+            const u32 differs = (code[b] ^ skip) & counted;
             if (differs == 0) continue;
 #pragma unroll
             for (int g = 0; g < GROUPS; ++g) {
@@ -70,8 +70,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
 histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const int* __restrict__ words,
           const int* __restrict__ n_bins, const int* __restrict__ bin_offset, const int* __restrict__ rows,
           const int* __restrict__ q, const i64* __restrict__ table, const i64* __restrict__ current,
-          int* __restrict__ histograms, int n_rows, int max_nodes, int n_channels, int member, int n_trees, int first_word,
-          int n_words, int words_per_tile, int channels_per_tile, int groups, int bins_stride, int first_bin, int bins_in_tile)
+          int* __restrict__ histograms, int n_rows, int stride, int max_nodes, int n_channels, int member, int n_trees,
+          int first_word, int n_words, int words_per_tile, int channels_per_tile, int groups, int bins_stride, int first_bin,
+          int bins_in_tile)
 {
     extern __shared__ int cells[];
     const int tree = blockIdx.z % n_trees, channel_tile = blockIdx.z / n_trees;
@@ -82,8 +83,8 @@ histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const 
     const int per_block = max((n_node_rows + (int)gridDim.x - 1) / (int)gridDim.x, (int)MIN_ROWS);
     const int begin = min((int)blockIdx.x * per_block, n_node_rows), end = min(begin + per_block, n_node_rows);
     if (begin == end) return;
-    rows += (i64)tree * n_rows + r[START];
-    q += (i64)tree * n_rows * n_channels;
+    rows += (i64)tree * stride + r[START];
+    q += (i64)tree * stride * n_channels;
 
     const int n_cells = groups * bins_stride * 32;
     for (int i = threadIdx.x; i < n_cells; i += blockDim.x) cells[i] = 0;
@@ -99,14 +100,17 @@ histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const 
     const bool idle = row_of_lane >= rows_at_once || word >= n_words || channel >= n_channels;
     const int w = idle ? 0 : words[first_word + word];
 
-    if (!idle) {
+    u32 counted = 0;  // the bytes of the word whose features count
+    for (int j = 0; j < 4 && !idle; ++j)
+        if (n_bins[4 * w + j] > 0) counted |= 255u << 8 * j;
+    if (counted != 0) {
         const u32* column = codes + (i64)(w / BLOCK_WORDS) * n_rows * BLOCK_WORDS + w % BLOCK_WORDS;
         const int first = begin + warp * rows_at_once + row_of_lane, step = n_warps * rows_at_once;
         const u32 skip = skipped[w];
         q += channel;
-        if (groups == 4) add_rows<4>(cells + lane, column, skip, rows, q, n_channels, first, end, step, first_group, bins_stride);
-        else if (groups == 2) add_rows<2>(cells + lane, column, skip, rows, q, n_channels, first, end, step, first_group, bins_stride);
-        else add_rows<1>(cells + lane, column, skip, rows, q, n_channels, first, end, step, first_group, bins_stride);
+        if (groups == 4) add_rows<4>(cells + lane, column, skip, counted, rows, q, n_channels, first, end, step, first_group, bins_stride);
+        else if (groups == 2) add_rows<2>(cells + lane, column, skip, counted, rows, q, n_channels, first, end, step, first_group, bins_stride);
+        else add_rows<1>(cells + lane, column, skip, counted, rows, q, n_channels, first, end, step, first_group, bins_stride);
     }
     __syncthreads();
     if (idle) return;

@@ -3,13 +3,13 @@
 // partition_rows   sends each row of the popped node to the left or right end of the same stretch of `sorted`.
 //                  grid (any, n_trees), block 256. cursors must be 0.
 // partition_nodes  copies the stretch back and fills in the children's records. grid (any, n_trees), block 256. Leaves cursors at 0.
-// node_of_rows     out[t][row] = the leaf that holds the row. grid (any, max_nodes, n_trees), block 256.
-// set_bit          sets bit `bit` of cell[row] where the row went left at the root of tree 0, clears it elsewhere.
-//                  grid (any), block 256.
+// node_of_rows     out[t][row] = the leaf that holds the row, of trees that hold all rows. grid (any, max_nodes, n_trees), block 256.
+// set_bit          sets bit `bit` of cell[row] where the row went left at the root of tree 0, which holds all rows, clears it
+//                  elsewhere. grid (any), block 256.
 //
 // codes    uint8 [n_blocks][n_rows][BLOCK_FEATURES]
-// rows     int32 [n_trees][n_rows]; node m owns rows[t][START .. STOP)
-// sorted   int32 [n_trees][n_rows], scratch
+// rows     int32 [n_trees][stride], see plant.cu; node m owns rows[t][START .. STOP)
+// sorted   int32 [n_trees][stride], scratch
 // cursors  int32 [n_trees][2]: rows sent left and right so far
 // table    int64 [n_trees][max_nodes][N_COLUMNS + 2 * n_channels]
 //
@@ -22,7 +22,8 @@
 
 extern "C" __global__ void __launch_bounds__(256)
 partition_rows(const u8* __restrict__ codes, const int* __restrict__ rows, int* __restrict__ sorted, const i64* __restrict__ table,
-               const i64* __restrict__ current, int* __restrict__ cursors, int n_rows, int max_nodes, int n_channels)
+               const i64* __restrict__ current, int* __restrict__ cursors, int n_rows, int stride, int max_nodes,
+               int n_channels)
 {
     __shared__ int n_left, n_right, first_left, first_right;
     const int tree = blockIdx.y, popped = (int)current[tree];
@@ -32,8 +33,8 @@ partition_rows(const u8* __restrict__ codes, const int* __restrict__ rows, int* 
     const int start = (int)node[START], stop = (int)node[STOP], feature = (int)node[FEATURE], cut = (int)node[CUT];
     const bool missing_left = node[MISSING_LEFT] != 0;
     const u8* column = codes + (i64)(feature / BLOCK_FEATURES) * n_rows * BLOCK_FEATURES + feature % BLOCK_FEATURES;
-    rows += (i64)tree * n_rows;
-    sorted += (i64)tree * n_rows;
+    rows += (i64)tree * stride;
+    sorted += (i64)tree * stride;
     cursors += 2 * tree;
 
     const int lane = threadIdx.x & 31;
@@ -67,7 +68,7 @@ partition_rows(const u8* __restrict__ codes, const int* __restrict__ rows, int* 
 
 extern "C" __global__ void __launch_bounds__(256)
 partition_nodes(int* __restrict__ rows, const int* __restrict__ sorted, i64* __restrict__ table, const i64* __restrict__ current,
-                int* __restrict__ cursors, int n_rows, int max_nodes, int n_classes, int n_channels, int slot)
+                int* __restrict__ cursors, int stride, int max_nodes, int n_classes, int n_channels, int slot)
 {
     const int tree = blockIdx.y, popped = (int)current[tree];
     if (popped < 0) return;
@@ -76,7 +77,7 @@ partition_nodes(int* __restrict__ rows, const int* __restrict__ sorted, i64* __r
     if (left == 0) return;
     const int start = (int)node[START], stop = (int)node[STOP];
     for (i64 i = start + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += (i64)gridDim.x * blockDim.x)
-        rows[(i64)tree * n_rows + i] = sorted[(i64)tree * n_rows + i];
+        rows[(i64)tree * stride + i] = sorted[(i64)tree * stride + i];
 
     if (blockIdx.x != 0 || threadIdx.x >= 32) return;
     // The first warp fills in both children, a lane a channel.

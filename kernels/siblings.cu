@@ -7,7 +7,7 @@
 // grid (usable features of this launch, n_trees), block 256, dynamic shared memory 4 * n_channels bytes.
 //
 // skipped     uint8 [n_features padded]
-// features    int32 [..]: the usable features, ascending; this launch does features[first_feature + blockIdx.x]
+// features    int32 [..]: the usable features, ascending; this launch does features[first_feature + blockIdx.x], if it has bins
 // n_bins, bin_offset, table, current, histograms, first_bin, bins_in_tile, member: as in histogram.cu
 //
 // Limit: three passes over a node's histograms: MNIST (717 x 256 bins x 10 channels) 7.3 MB each, which the second-level cache holds;
@@ -26,6 +26,7 @@ siblings(const u8* __restrict__ skipped, const int* __restrict__ features, const
     if (node < 0) return;
     const i64* r = record(table, tree, node, max_nodes, n_channels);
     const int feature = features[first_feature + blockIdx.x], bins = n_bins[feature];
+    if (bins == 0) return;  // not chosen
     const i64 stride = (i64)bins_in_tile * n_channels, offset = (i64)(bin_offset[feature] - first_bin) * n_channels;
     const i64 slot = member == LEFT_CHILD ? 0 : member == RIGHT_CHILD ? 1 : r[SLOT];
     int* own = histograms + (slot * n_trees + tree) * stride + offset;

@@ -85,6 +85,7 @@ class Bench:
         self.data, self.leaves = problem.data, leaves
         frontier = grow(backend, self.data, self.stats, leaves)
         self.plan: GrowthPlan = frontier.work["plan"]
+        self.histograms = frontier.work["histograms"]
         if not self.plan.kept:
             raise Skip("the histograms do not fit the device's memory")
         self.variants = all_variants(step, self.plan, self.gpu.limits)
@@ -125,7 +126,7 @@ class Bench:
 
     def times(self, launches: list[Launch], slot: int) -> list[float]:
         """Return the median time of each launch, taken in turns; what they sum must be the same."""
-        histograms = self.backend.buffers["histograms"][slot]
+        histograms = self.histograms[slot]
         compared = histograms.nbytes <= COMPARED_BYTES
         expected: bytes | None = None
         for variant, launch in zip(self.variants, launches, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gpu.machine import Card, Emulation, Stopwatch
-from gpuboost.backends.base import Frontier
+from gpuboost.backends.base import EVERYTHING, Frontier, Start
 from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.backends.gpu import Gpu
 from gpuboost.backends.kernels import Argument, Kernel
@@ -131,9 +131,9 @@ class WatchedBackend(CudaBackend):
         self.growths: list[Growth] = []
         self._first = 0
 
-    def start_growth(self, data: Any, stats: Any, max_leaves: int) -> Frontier:
+    def start_growth(self, data: Any, stats: Any, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
         self._first = len(self.gpu.seen)
-        return super().start_growth(data, stats, max_leaves)
+        return super().start_growth(data, stats, max_leaves, start)
 
     def read_nodes(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         stop = len(self.gpu.seen)

@@ -139,7 +139,8 @@ class Frontier:
     Attributes
     ----------
     rows : device array of int32, shape (T, n_rows)
-        Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`.
+        Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`; trees
+        that start from stretches of the same rows may share them, shape (1, n).
     nodes : device array of int64, shape (T, M, 10)
         A node's columns are
 
@@ -395,4 +396,12 @@ class Backend(ABC):
 
         With a 1-D ``target`` of class indices a row is wrong if the first largest of its scores is not at its class; with a
         2-D ``target`` of signs every (row, class) counts, and a score of 0 predicts -1. ``units`` is int64 (n_rows,).
+        """
+
+    @abstractmethod
+    def confusion(self, scores: Device, target: Device, units: Device) -> NDArray[np.int64]:
+        """Return the weight of the rows by true and by predicted class, shape (n_classes, n_classes), in units. Exact.
+
+        ``target`` is 1-D; the predicted class is the first largest score, as in `error`, which returns one number in place of
+        ``n_classes**2``.
         """

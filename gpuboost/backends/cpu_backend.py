@@ -439,6 +439,10 @@ class CpuBackend(Backend):
         loop = cpu_rows.class_errors if target.ndim == 1 else cpu_rows.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
 
+    def confusion(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> IntArray:
+        counts: IntArray = sum(self.team.map(cpu_rows.confusion, len(scores), 4 * scores.size, scores, target, units))
+        return counts
+
 
 def of_tree(q: NDArray[np.int32], t: int) -> NDArray[np.int32]:
     """Return the statistics of tree t: its own, or those that all trees of a batch share."""

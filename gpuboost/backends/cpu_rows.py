@@ -201,6 +201,18 @@ def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -
 
 
 @compiled
+def confusion(lo: int, hi: int, scores: Array, target: Array, units: Array) -> Array:
+    n_classes = scores.shape[1]
+    counts = np.zeros((n_classes, n_classes), np.int64)
+    for i in range(lo, hi):
+        best = 0
+        for k in range(1, n_classes):
+            best = k if scores[i, k] > scores[i, best] else best
+        counts[target[i], best] += units[i]
+    return counts
+
+
+@compiled
 def sign_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -> Int:
     wrong = np.int64(0)
     for i in range(lo, hi):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, SLOT, Frontier, Start, Stats
+from gpuboost.backends.base import EVERYTHING, SLOT, Frontier, Start, Stats, root_bounds
 from gpuboost.backends.cuda_matrix import CudaMatrix
 from gpuboost.backends.cuda_plan import Columns, GrowthPlan, Tile, plan_growth
 from gpuboost.backends.gpu import Gpu, GpuArray
@@ -52,7 +53,8 @@ STATISTICS = object()
 class Recording:
     """What a growth has queued: launches, and arrays that were set to zero.
 
-    It is checked once and queued again every round, as checking takes longer than queueing. Only the statistics change.
+    It is checked once and queued again every round, as checking takes longer than queueing. Only the statistics change, and
+    the contents of the arrays that a start fills: what is queued here does not know how many rows it has.
     """
 
     queued: list[Launch | GpuArray]
@@ -82,16 +84,14 @@ class CudaGrowth:
     """What has been queued since `repeat` began to record."""
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> GpuArray:
-        """Return an array that is kept between rounds. Its contents are left over, or zero if it is new."""
-        array = self.buffers.get(name)
-        if array is None or array.shape != shape:
+        """Return an array in memory that is kept between rounds. Its contents are left over, or zero if it is new."""
+        size = math.prod(shape)
+        if name not in self.buffers or self.buffers[name].shape[0] < size:
             self.buffers.pop(name, None)  # given back before the new one is asked for
             self.recordings.clear()  # they are of the old one
-            del array
-            array = self.gpu.empty(shape, dtype)
-            self.gpu.zero(array)
-            self.buffers[name] = array
-        return array
+            self.buffers[name] = self.gpu.empty((size,), dtype)
+            self.gpu.zero(self.buffers[name])
+        return self.buffers[name][:size].reshape(shape)
 
     def _grid(self, n: int) -> int:
         """Return the number of blocks for ``n`` rows: the kernels' loops take more rows than threads."""
@@ -111,42 +111,59 @@ class CudaGrowth:
     # ---- the frontier ------------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: CudaMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
-        if start is not EVERYTHING:
-            raise NotImplementedError("starts from some rows or features")
-        n_trees, n_rows, n_channels = stats.q.shape
-        max_nodes = 2 * max_leaves - 1
-        table = self._buffer("table", (n_trees, max_nodes, N_COLUMNS + 2 * n_channels), np.int64)
-        rows = self._buffer("rows", (n_trees, n_rows), np.int32)
+        n_sets, n_rows, n_channels = stats.q.shape
+        n_started = n_rows if start.rows is None else start.rows.shape[0]
+        n_trees, max_nodes = len(root_bounds(stats, start, n_started)), 2 * max_leaves - 1
+        # Trees with statistics of their own hold all rows each; others share both.
+        n_lists, stride = (n_sets, n_rows) if start.rows is None else (1, 0)
+        work: dict[str, Any] = {"stride": stride}
+        work["table"] = table = self._buffer("table", (n_trees, max_nodes, N_COLUMNS + 2 * n_channels), np.int64)
+        work["rows"] = rows = self._buffer("rows", (n_lists, n_rows), np.int32)
+        work["sorted"] = self._buffer("sorted", (n_lists, n_rows), np.int32)
+        work["cursors"] = self._buffer("cursors", (n_trees, 2), np.int32)  # zero when new, and left so by every partition
         current = self._buffer("current", (n_trees,), np.int64)
-        self._buffer("sorted", (n_trees, n_rows), np.int32)
-        self._buffer("cursors", (n_trees, 2), np.int32)  # zero when new, and left so by every partition
-        plan = self._plan(data, n_trees, n_channels, max_leaves)
-        shape = (plan.n_slots, n_trees, plan.tile_bins, n_channels)
-        self._buffer("histograms", shape, np.int32)
-        self._buffer("scores", (n_trees, 2, max(tile.n_features for tile in plan.tiles)), np.int64)
-        self._buffer("places", (n_trees, 2, max(tile.n_features for tile in plan.tiles)), np.int32)
-        self._buffer("best", (n_trees, 2), np.int64)
+        work["plan"] = plan = self._plan(data, n_trees, stats, max_leaves)
+        work["histograms"] = self._buffer("histograms", (plan.n_slots, n_trees, plan.tile_bins, n_channels), np.int32)
+        of_features = (n_trees, 2, max(tile.n_features for tile in plan.tiles))
+        work["scores"] = self._buffer("scores", of_features, np.int64)
+        work["places"] = self._buffer("places", of_features, np.int32)
+        work["best"] = self._buffer("best", (n_trees, 2), np.int64)
+        work["n_bins"] = self._chosen_bins(data, start.features)
 
-        self._launch("plant", (self._grid(n_rows), n_trees), rows, table, current, n_rows, max_nodes, n_channels)
-        self._launch("root_totals", (self._grid(n_rows), n_trees), stats.q, table, n_rows, max_nodes, n_channels)
+        bounds = None if start.bounds is None else self.gpu.put(start.bounds.astype(np.int64))
+        grid, sizes = (self._grid(n_started), n_trees), (stride, max_nodes, n_channels)
+        self._launch("plant", grid, rows, table, current, start.rows, bounds, n_started, *sizes)
+        self._launch("root_totals", grid, rows, stats.q, table, *sizes)
         totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
-        return Frontier(data, stats, rows, table[:, :, :N_COLUMNS], totals, edges, current, work={"table": table, "plan": plan})
+        return Frontier(data, stats, rows[:, :n_started], table[:, :, :N_COLUMNS], totals, edges, current, work=work)
+
+    def _chosen_bins(self, data: CudaMatrix, features: NDArray[np.bool_] | None) -> GpuArray:
+        """Return the bins of every feature, 0 of one that cannot be cut."""
+        growth = self._columns(data)
+        if features is None:
+            return growth.n_bins
+        n_padded = growth.n_bins.shape[0]
+        chosen = np.zeros(n_padded, np.uint8)
+        chosen[: len(features)] = features
+        bins = self._buffer("n_bins", (n_padded,), np.int32)
+        self._launch("choose_features", (self._grid(n_padded),), growth.n_bins, self.gpu.put(chosen), bins, n_padded)
+        return bins
 
     def _columns(self, data: CudaMatrix) -> GrowthColumns:
         growth: GrowthColumns = data.growth or GrowthColumns(self.gpu, data)
         data.growth = growth
         return growth
 
-    def _plan(self, data: CudaMatrix, n_trees: int, n_channels: int, max_leaves: int) -> GrowthPlan:
+    def _plan(self, data: CudaMatrix, n_trees: int, stats: Stats, max_leaves: int) -> GrowthPlan:
         """Return the plan for a batch; it is made once, before the first tree."""
-        growth = self._columns(data)
+        growth, (n_sets, n_rows, n_channels) = self._columns(data), stats.q.shape
         key = (n_trees, n_channels, max_leaves)
         if key not in growth.plans:
             self.buffers.pop("histograms", None)  # another plan's
             self.recordings.clear()  # they hold it, too
             stride = int(data.n_bins.max(initial=2))
             # The next round's statistics are made while this round's are still there; and there are the rows' leaves.
-            free = max(0, self.gpu.free_bytes() - 4 * n_trees * data.n_rows * (n_channels + 1))
+            free = max(0, self.gpu.free_bytes() - 4 * n_sets * n_rows * (n_channels + 1))
             growth.plans[key] = plan_growth(growth.columns, stride, n_trees, n_channels, max_leaves, free, self.gpu.limits)
         return growth.plans[key]
 
@@ -157,7 +174,8 @@ class CudaGrowth:
 
     def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         stats, growth, max_leaves = frontier.stats, self._columns(frontier.data), (frontier.nodes.shape[1] + 1) // 2
-        key = (id(growth), *stats.q.shape, stats.n_classes, stats.min_count, stats.criterion, max_leaves)
+        starts = (len(frontier.current), frontier.work["stride"], frontier.work["n_bins"] is growth.n_bins)
+        key = (id(growth), *stats.q.shape, stats.n_classes, stats.min_count, stats.criterion, max_leaves, *starts)
         try:
             if key in self.recordings:
                 self.recordings[key].repeat(self.gpu, stats.q)
@@ -189,9 +207,9 @@ class CudaGrowth:
 
     def _histogram(self, frontier: Frontier, tile: Tile, member: int, slot: int) -> None:
         """Sum the histograms of a node of every tree into ``slot``, and complete them and their siblings'."""
-        plan, data, (n_trees, n_rows, n_channels) = frontier.work["plan"], frontier.data, frontier.stats.q.shape
-        growth, table, current = self._columns(data), frontier.work["table"], frontier.current
-        histograms = self.buffers["histograms"]
+        data, work, current = frontier.data, frontier.work, frontier.current
+        growth, plan, table, histograms = self._columns(data), work["plan"], work["table"], work["histograms"]
+        (_, n_rows, n_channels), n_trees = frontier.stats.q.shape, len(current)
         self._zero(histograms[slot])
         rows_at_most = n_rows // 2 if member == SMALLER else n_rows
         self._launch(
@@ -200,14 +218,15 @@ class CudaGrowth:
             data.codes.view(np.uint32),
             growth.skipped.view(np.uint32),
             growth.words,
-            growth.n_bins,
+            work["n_bins"],
             growth.bin_offset,
-            frontier.rows,
+            work["rows"],
             frontier.stats.q,
             table,
             current,
             histograms,
             n_rows,
+            work["stride"],
             table.shape[1],
             n_channels,
             member,
@@ -228,7 +247,7 @@ class CudaGrowth:
             (tile.n_features, n_trees),
             growth.skipped,
             growth.features,
-            growth.n_bins,
+            work["n_bins"],
             growth.bin_offset,
             table,
             current,
@@ -245,14 +264,14 @@ class CudaGrowth:
 
     def _sweep(self, frontier: Frontier, tile: Tile, first_member: int, n_members: int) -> None:
         """Find the best cut of one or two nodes of every tree."""
-        plan, stats, growth = frontier.work["plan"], frontier.stats, self._columns(frontier.data)
-        n_trees, table, current = len(stats.q), frontier.work["table"], frontier.current
-        histograms, scores, places = (self.buffers[name] for name in ("histograms", "scores", "places"))
+        stats, growth, work, current = frontier.stats, self._columns(frontier.data), frontier.work, frontier.current
+        plan, table, histograms, scores, places = (work[n] for n in ("plan", "table", "histograms", "scores", "places"))
+        n_trees = len(current)
         self._launch(
             f"sweep_{stats.criterion}",
             (tile.n_features, n_members, n_trees),
             growth.features,
-            growth.n_bins,
+            work["n_bins"],
             growth.bin_offset,
             growth.has_missing,
             table,
@@ -282,7 +301,7 @@ class CudaGrowth:
             histograms,
             scores,
             places,
-            self.buffers["best"],
+            work["best"],
             n_trees,
             table.shape[1],
             stats.n_voting,
@@ -305,12 +324,11 @@ class CudaGrowth:
         return frontier.step % ASK_EVERY != 0 or bool((self.gpu.get(frontier.current) >= 0).any())
 
     def partition(self, frontier: Frontier) -> None:
-        n_trees, n_rows, n_channels = frontier.stats.q.shape
-        table = frontier.work["table"]
-        own = (frontier.rows, self.buffers["sorted"], table, frontier.current, self.buffers["cursors"], n_rows, table.shape[1])
-        grid = (self._grid(n_rows), n_trees)
-        self._launch("partition_rows", grid, frontier.data.codes, *own, n_channels)
-        self._launch("partition_nodes", grid, *own, frontier.stats.n_voting, n_channels, frontier.step)
+        (_, n_rows, n_channels), work, table = frontier.stats.q.shape, frontier.work, frontier.work["table"]
+        own = (work["rows"], work["sorted"], table, frontier.current, work["cursors"])
+        grid, sizes = (self._grid(n_rows), len(frontier.current)), (work["stride"], table.shape[1])
+        self._launch("partition_rows", grid, frontier.data.codes, *own, n_rows, *sizes, n_channels)
+        self._launch("partition_nodes", grid, *own, *sizes, frontier.stats.n_voting, n_channels, frontier.step)
 
     def node_of_rows(self, frontier: Frontier) -> GpuArray:
         n_trees, n_rows, n_channels = frontier.stats.q.shape

@@ -230,3 +230,8 @@ class NumpyBackend(Backend):
         if target.ndim == 1:
             return int(units[scores.argmax(axis=1) != target].sum())
         return int((((scores > 0) != (target > 0)).sum(axis=1) * units).sum())
+
+    def confusion(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> IntArray:
+        counts = np.zeros((scores.shape[1], scores.shape[1]), np.int64)
+        np.add.at(counts, (target, scores.argmax(axis=1)), units)
+        return counts

@@ -458,6 +458,29 @@ def test_error_by_hand(candidate: Backend) -> None:
     assert candidate.error(f, candidate.put(signs), units) == 10 + 100 + 2 * 1000
 
 
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 30, 33, 79])  # 79 * 79 counts do not fit into a block's shared memory
+@pytest.mark.parametrize("n_rows", [1, 250])
+def test_confusion(candidate: Backend, n_rows: int, n_classes: int) -> None:
+    rng = np.random.default_rng([n_rows, n_classes])
+    f = rng.integers(-2, 3, (n_rows, n_classes)).astype(np.float64)  # ties, zeros and -0.0
+    f[f == 2] = rng.choice([-0.0, 1.0])
+    units = rng.integers(1, 2**50, n_rows)
+    for dtype in (np.int32, np.int64):
+        labels = rng.integers(0, n_classes, n_rows).astype(dtype)
+        got = candidate.confusion(candidate.put(f), candidate.put(labels), candidate.put(units))
+        assert got.dtype == np.int64
+        assert got.tolist() == REFERENCE.confusion(f, labels, units).tolist()
+        assert got.sum() - np.trace(got) == REFERENCE.error(f, labels, units)
+
+
+def test_confusion_by_hand(candidate: Backend) -> None:
+    f = candidate.put(np.array([[0.0, 0.0, -1.0], [1.0, 2.0, 2.0], [-np.inf] * 3, [3.0, -1.0, 4.0], [3.0, -1.0, 4.0]]))
+    units = candidate.put(np.array([1, 10, 100, 2**60, 2**61]))
+    # The first largest scores are at 0, 1, 0, 2, 2.
+    labels = candidate.put(np.array([0, 2, 1, 0, 0], np.int32))
+    assert candidate.confusion(f, labels, units).tolist() == [[1, 0, 3 * 2**60], [100, 0, 0], [0, 10, 0]]
+
+
 # ---- whole fits --------------------------------------------------------------------------------------------------------------
 
 

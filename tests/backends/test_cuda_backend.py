@@ -11,6 +11,7 @@ import pytest
 
 import gpuboost
 from gpuboost import devices
+from gpuboost.backends.base import Start
 from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.backends.cuda_growth import ASK_EVERY
 from gpuboost.backends.gpu import Limits
@@ -194,6 +195,39 @@ def test_a_growth_is_checked_once_and_queued_again(emulated: Devices, monkeypatc
     assert prepared.count("histogram") == prepared.count("sweep_edge") == prepared.count("siblings") == 3
     assert prepared.count("select_node") == prepared.count("partition_rows") == 3
     assert prepared.count("plant") == prepared.count("node_of_rows") == 6
+
+
+def test_other_rows_and_features_are_queued_again_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Growths of one tree from some rows and features, in turn with batches of three trees: two recordings, no new memory."""
+    from gpuboost.backends import cuda_growth
+    from gpuboost.learners.growth import grow
+    from tests.problems import coded, stats_of
+
+    prepared, allocated = [], []
+    prepare, empty = cuda_growth.prepare, EmulatedGpu.empty
+    monkeypatch.setattr(
+        cuda_growth, "prepare", lambda gpu, name, *rest, **how: prepared.append(name) or prepare(gpu, name, *rest, **how)
+    )
+    rng = np.random.default_rng(0)
+    data, q = coded(rng.integers(0, 9, (5, 200))), rng.integers(-9, 9, (200, 3))
+    with CudaBackend(EmulatedGpu(limits=SMALL_DEVICE)) as backend:
+        matrix, stats = backend.load(data), stats_of(backend, q)
+
+        def batch(size: int) -> None:
+            rows = backend.put(rng.permutation(200)[:size].astype(np.int32))
+            grow(backend, matrix, stats, 4, Start(rows, None, rng.random(5) < 0.5))
+            grow(backend, matrix, stats, 3, Start(rows, np.array([0, size // 3, size // 2, size])))
+
+        batch(90)
+        batch(90)  # the first may have moved to larger memory
+        assert len(backend.recordings) == 2
+        monkeypatch.setattr(EmulatedGpu, "empty", lambda gpu, *what: allocated.append(what) or empty(gpu, *what))
+        prepared.clear()
+        for size in (91, 13, 200):
+            batch(size)
+        assert len(backend.recordings) == 2
+    assert sorted(set(prepared)) == ["choose_features", "plant", "root_totals"]
+    assert allocated == []
 
 
 @pytest.mark.parametrize("round_", [0, 1])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpuboost.backends import cuda_growth
-from gpuboost.backends.base import Backend, Counts, Stats
+from gpuboost.backends.base import Backend, Counts, Start, Stats
 from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.backends.gpu import Limits
 from gpuboost.backends.numpy_backend import NumpyBackend
@@ -103,6 +103,26 @@ def same_growth(gpu: EmulatedGpu, matrix: object, batch: Callable[[Backend], Sta
     assert (backend.get(cell) == expected_cell).all()
 
 
+def starts(gpu: EmulatedGpu) -> None:
+    """Three stretches of some rows, the second empty, and some features; then others, from the same recording."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 5, (9, 900))
+    q = rng.integers(-9, 10, (900, 3)) + 5 * (codes[0] > 2)[:, None]
+    matrix, backend = coded(codes), CudaBackend(gpu)
+    data, stats, expected_stats = backend.load(matrix), stats_of(backend, q), stats_of(REFERENCE, q)
+    for size in (700, 300):
+        chosen = rng.permutation(900)[:size].astype(np.int32)
+        features, bounds = rng.permutation(9) < 6, np.array([0, 200, 200, size])
+        expected = grow(REFERENCE, matrix, expected_stats, 4, Start(chosen, bounds, features))
+        frontier = grow(backend, data, stats, 4, Start(backend.put(chosen), bounds, features))
+        nodes, edges = backend.read_nodes(frontier)
+        assert (nodes[:, :, :7] == expected.nodes[:, :, :7]).all()
+        assert (nodes[:, :, 8] == expected.nodes[:, :, 8]).all()  # gains
+        assert (edges == expected.edges).all()
+        assert (backend.get(frontier.totals) == expected.totals).all()
+
+
 def rows(gpu: EmulatedGpu) -> None:
     """Statistics, reweighting and sums of 700 rows in several blocks."""
     gpu.limits = ONE_PROCESSOR
@@ -128,6 +148,7 @@ def rows(gpu: EmulatedGpu) -> None:
         found += [backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
         f = backend.put(scores)
         found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
+        found.append(backend.confusion(f, backend.put(labels), backend.put(units)))
         backend.add_scores(f, g, table[:, 0])
         return [*found, backend.get(f)]
 
@@ -140,6 +161,13 @@ def planted(case: Callable[[EmulatedGpu], None], file: str, original: str, repla
 
 
 MUTANTS = {
+    # ---- plant
+    "every stretch begins at the first row": planted(starts, "plant", "start = bounds ? bounds[tree] : 0", "start = 0"),
+    "other rows than were asked for": planted(starts, "plant", "started ? started[i] : (int)i", "(int)i"),
+    "the sums of other rows": planted(starts, "plant", "q[(i64)rows[i] * n_channels + c]", "q[i * n_channels + c]"),
+    "the sums of all rows": planted(starts, "plant", "start + at.first_row()", "at.first_row()"),
+    "the roots of the other tree": planted(growth, "plant", "q += (i64)tree * stride * n_channels;", ""),
+    "every feature is chosen": planted(starts, "plant", "chosen[f] ? n_bins[f] : 0", "n_bins[f]"),
     # ---- histogram
     "shared memory is not cleared": planted(growth, "histogram", "i < n_cells; i += blockDim.x) cells[i] = 0;", "i < 0;) ;"),
     "one cell too many is cleared": planted(growth, "histogram", "i < n_cells;", "i <= n_cells;"),
@@ -159,7 +187,7 @@ MUTANTS = {
         "atomicAdd(&out[(i64)(bin_offset[feature] - first_bin + bin) * n_channels], value);",
         "out[(i64)(bin_offset[feature] - first_bin + bin) * n_channels] += value;",
     ),
-    "idle threads leave early": planted(growth, "histogram", "    if (!idle) {", "    if (idle) return;\n    {"),
+    "idle threads leave early": planted(growth, "histogram", "    if (counted != 0) {", "    if (counted == 0) return;\n    {"),
     "one row too many": planted(growth, "histogram", "inside = b * step < end - i", "inside = b * step <= end - i"),
     "half of the codes are skipped": planted(
         growth, "histogram", "(differs >> shift & 255) != 0", "(differs >> shift & 1) != 0"
@@ -167,7 +195,9 @@ MUTANTS = {
     "the lanes left over add too": planted(
         growth, "histogram", "row_of_lane >= rows_at_once ||", "row_of_lane > rows_at_once ||"
     ),
-    "rows of the other tree": planted(growth, "histogram", "rows += (i64)tree * n_rows + r[START];", "rows += r[START];"),
+    "rows of the other tree": planted(growth, "histogram", "rows += (i64)tree * stride + r[START];", "rows += r[START];"),
+    "the other tree's statistics": planted(growth, "histogram", "q += (i64)tree * stride * n_channels;", ""),
+    "features of few bins do not count": planted(growth, "histogram", "n_bins[4 * w + j] > 0", "n_bins[4 * w + j] > 6"),
     "a tile's bins start at 0": planted(
         wide, "histogram", "bin_offset[feature] - first_bin + bin", "bin_offset[feature] + bin"
     ),
@@ -255,6 +285,22 @@ MUTANTS = {
     "ties go to the highest class": planted(
         rows, "reduce", "k < label ? score >= own : score > own", "k < label ? score > own : score >= own"
     ),
+    "the predicted class is the last of equals": planted(
+        rows, "reduce", "other == best && k < predicted", "other == best && k > predicted"
+    ),
+    "counts are not cleared": planted(rows, "reduce", "in_shared && e < n_cells;", "in_shared && e < 0;"),
+    "no barrier after clearing the counts": planted(
+        rows, "reduce", "cells[e] = 0;\n    __syncthreads();\n\n    const int lane", "cells[e] = 0;\n\n    const int lane"
+    ),
+    "no barrier before the counts are added": planted(
+        rows, "reduce", "if (!in_shared) return;\n    __syncthreads();", "if (!in_shared) return;"
+    ),
+    "counts by plain additions": planted(
+        rows,
+        "reduce",
+        "atomicAdd(&cells[(i64)labels[i] * n_classes + predicted], (u64)units[i]);",
+        "cells[(i64)labels[i] * n_classes + predicted] += (u64)units[i];",
+    ),
     "sums lose their sign": planted(
         rows,
         "reduce",
@@ -268,7 +314,7 @@ def run(name: str) -> None:
     MUTANTS[name].run()
 
 
-CASES = {"growth": growth, "gini": gini, "ties": ties, "wide": wide, "rows": rows}
+CASES = {"growth": growth, "starts": starts, "gini": gini, "ties": ties, "wide": wide, "rows": rows}
 
 
 def run_unchanged(name: str) -> None:

@@ -11,19 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import GAIN, LEFT, START, STOP, Backend, Start, Stats
-from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.binning import BinnedMatrix
 from gpuboost.learners.growth import grow
 from tests.backends.test_conformance import Rows, random_codes
 
 REFERENCE = NumpyBackend()
-
-
-@pytest.fixture(autouse=True)
-def _not_on_cuda_yet(candidate: Backend) -> None:
-    if isinstance(candidate, CudaBackend):
-        pytest.skip("starts from all rows only")
 
 
 def part(stats: Stats, rows: NDArray[Any]) -> Stats:
