@@ -140,7 +140,8 @@ class Frontier:
     ----------
     rows : device array of int32, shape (T, n_rows)
         Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`; trees
-        that start from stretches of the same rows may share them, shape (1, n).
+        that start from stretches of the same rows may share them, shape (1, n). With ``stats.one_hot`` rows that add to no sum
+        may be left out; `node_of_rows` knows them.
     nodes : device array of int64, shape (T, M, 10)
         A node's columns are
 

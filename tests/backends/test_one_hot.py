@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from gpuboost.backends import cpu_growth
 from gpuboost.backends.base import CUT, EVERYTHING, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Counts, Device, Start, Stats
-from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.backends.threads import Team
 from gpuboost.learners.growth import grow
@@ -102,8 +101,6 @@ def test_growth(candidate: Backend, n_rows: int, n_features: int, n_classes: int
     data = candidate.load(matrix)
     some = np.random.default_rng(4).permutation(n_rows)[: n_rows // 2].astype(np.int32)
     for chosen in (None, some, None):
-        if chosen is not None and isinstance(candidate, CudaBackend):
-            continue  # it does not start from some rows yet
         trees = []
         for backend, own in ((candidate, data), (REFERENCE, matrix)):
             stats = replace(rows.statistics(backend, fraction), criterion="gini")
