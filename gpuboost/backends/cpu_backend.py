@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,8 @@ from gpuboost.backends.base import (
     root_bounds,
 )
 from gpuboost.backends.cpu_one_hot import CLASS, COUNT, WEIGHT, OneHot
-from gpuboost.backends.simd import LANES
+from gpuboost.backends.cpu_probabilities import CpuSoftmax
+from gpuboost.backends.simd import LANES, padded
 from gpuboost.backends.threads import Team, usable_threads
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
@@ -64,7 +65,7 @@ class CpuMatrix:
         return int(self.blocks.shape[1])
 
 
-class CpuBackend(Backend):
+class CpuBackend(CpuSoftmax, Backend):
     """Every primitive as a compiled loop over rows or features.
 
     Parameters
@@ -218,21 +219,30 @@ class CpuBackend(Backend):
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
         for t in range(n_trees):
             totals[t, 0] = self._root_total(frontier, t, start)
-        shape = (n_trees, slots_needed(max_leaves), int(data.bin_offsets[-1]), padded(stats.n_channels))
-        frontier.work["histograms"] = self._scratch("histograms", shape, np.int32)
         frontier.work["usable"], frontier.work["masks"] = self._features(data, start)
         return frontier
+
+    def _histograms(self, frontier: Frontier) -> NDArray[np.int32]:
+        """Return the memory for the histograms of trees that grow side by side."""
+        n_trees, n_nodes = frontier.nodes.shape[:2]
+        shape = (
+            n_trees,
+            slots_needed((n_nodes + 1) // 2),
+            int(frontier.data.bin_offsets[-1]),
+            padded(frontier.stats.n_channels),
+        )
+        return self._scratch("histograms", shape, np.int32)
 
     def _first_rows(self, stats: Stats, start: Start, n_rows: int) -> NDArray[np.int32]:
         """Return the rows of the roots, without those that add to no sum where it is cheap to know them."""
         rows: NDArray[np.int32]
         if start.rows is not None:
             rows = start.rows
-            return rows
-        if stats.one_hot and not stats.min_count:
+        elif stats.one_hot and not stats.min_count:
             rows = cpu_one_hot.rows_with_weight(stats.q[0])
-            return rows
-        return self._arange(n_rows)
+        else:
+            rows = self._arange(n_rows)
+        return rows
 
     def _root_total(self, frontier: Frontier, t: int, start: Start) -> IntArray:
         stats = frontier.stats
@@ -277,19 +287,14 @@ class CpuBackend(Backend):
             if len(nodes) == 1:
                 yield t, 0, -1
             elif current >= 0 and table[current, LEFT]:
-                left, right = nodes
-                middle = (table[left, START] + table[right, STOP]) // 2
-                small, large = (left, right) if table[left, STOP] <= middle else (right, left)
-                if table[large, SLOT] != table[current, SLOT]:
-                    table[small, SLOT], table[large, SLOT] = table[large, SLOT], table[small, SLOT]
-                yield t, small, large
+                yield t, *cpu_growth.order_children(table, current)
 
     def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         data, q, table = frontier.data, frontier.stats.q, frontier.nodes
         usable, masks = frontier.work["usable"], frontier.work["masks"]
         n_rows = int((table[:, nodes[-1], STOP] - table[:, nodes[0], START]).max()) if self.team.n_threads > 1 else 0
         n_sums = n_rows * len(usable) + len(nodes) * int(data.bin_offsets[-1])
-        width = frontier.work["histograms"].shape[3]
+        width = padded(frontier.stats.n_channels)
         share = self.team.n_threads > 1 and n_sums * width >= self.team.WORTH_SHARING
         for t, small, large in self._siblings(frontier, nodes):
             if share:
@@ -307,7 +312,7 @@ class CpuBackend(Backend):
                 table[t],
                 frontier.totals[t],
                 frontier.edges[t],
-                frontier.work["histograms"][t],
+                self._histograms(frontier)[t],
                 frontier.stats.n_classes,
                 frontier.stats.min_count,
                 criterion_number(frontier.stats),
@@ -320,7 +325,7 @@ class CpuBackend(Backend):
     def _expand_together(self, frontier: Frontier, t: int, small: int, large: int) -> None:
         """The same as `cpu_growth.expand`, shared by the team."""
         data, q, table = frontier.data, of_tree(frontier.stats.q, t), frontier.nodes[t]
-        histograms, usable, masks = frontier.work["histograms"][t], frontier.work["usable"], frontier.work["masks"]
+        histograms, usable, masks = self._histograms(frontier)[t], frontier.work["usable"], frontier.work["masks"]
         totals, edges = frontier.totals[t], frontier.edges[t]
         rows = frontier.rows[t, table[small, START] : table[small, STOP]]
         slot = table[small, SLOT]
@@ -361,8 +366,53 @@ class CpuBackend(Backend):
                 histogram = histograms[table[m, SLOT]]
                 cpu_growth.settle(best, data.bin_offsets, histogram, table[m], totals[m], edges[m])
 
+    def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
+        """Give every thread whole trees, where there are enough of them."""
+        n_trees = len(frontier.nodes)
+        if n_trees < self.team.n_threads:
+            steps()
+            return
+        data, stats, work = frontier.data, frontier.stats, frontier.work
+        width = padded(stats.n_channels)
+        shape = (slots_needed((frontier.nodes.shape[1] + 1) // 2), int(data.bin_offsets[-1]), width)
+        spare = self.scratch.setdefault("spare", [])  # a thread takes memory from it and puts it back
+
+        def share(lo: int, hi: int) -> None:
+            memory = spare.pop() if spare else (np.zeros(0, np.int32), np.zeros(0, np.int32))
+            histograms, buffer = (
+                one if len(one) >= size else np.zeros(size, np.int32)
+                for one, size in zip(memory, (math.prod(shape), frontier.rows.shape[1]), strict=True)
+            )
+            cpu_growth.grow(
+                lo,
+                hi,
+                data.blocks,
+                work["masks"],
+                work["usable"],
+                data.bin_offsets,
+                data.has_missing,
+                data.skipped,
+                frontier.rows,
+                stats.q,
+                frontier.nodes,
+                frontier.totals,
+                frontier.edges,
+                frontier.current,
+                histograms[: math.prod(shape)].reshape(shape),
+                buffer,
+                stats.n_classes,
+                stats.n_voting,
+                stats.min_count,
+                criterion_number(stats),
+                stats.one_hot,
+                unrolled(width),
+            )
+            spare.append((histograms, buffer))
+
+        self.team.map(share, n_trees, 4 * n_trees * frontier.rows.shape[1] * len(work["usable"]) * width)
+
     def select(self, frontier: Frontier) -> bool:
-        n_slots = frontier.work["histograms"].shape[1]
+        n_slots = slots_needed((frontier.nodes.shape[1] + 1) // 2)
         found = cpu_growth.select(frontier.step, frontier.nodes, frontier.current, n_slots)
         frontier.step += 1
         return bool(found)
@@ -452,7 +502,7 @@ def of_tree(q: NDArray[np.int32], t: int) -> NDArray[np.int32]:
 
 def criterion_number(stats: Stats) -> int:
     """Return what stands for the statistics' criterion in compiled functions."""
-    return cpu_growth.GINI if stats.criterion == "gini" else 0
+    return {"edge": cpu_growth.EDGE, "gini": cpu_growth.GINI, "newton": cpu_growth.NEWTON}[stats.criterion]
 
 
 def slots_needed(max_leaves: int) -> int:
@@ -462,11 +512,6 @@ def slots_needed(max_leaves: int) -> int:
     besides the two new nodes only min(s, R) others need a histogram: half of the leaves in the worst case.
     """
     return max([1, *(2 + min(s, max_leaves - 2 - s) for s in range(max_leaves - 2))])
-
-
-def padded(n_channels: int) -> int:
-    """Return the width of a row of statistics: whole vectors from three channels on."""
-    return n_channels if n_channels <= 2 else -(-n_channels // LANES) * LANES
 
 
 def unrolled(width: int) -> tuple[int, ...]:

@@ -185,8 +185,8 @@ def complete(
 Best = tuple[Int, Int, Int, Int]
 """(score, feature, cut, missing_left); feature -1 is the constant classifier. Scores are integers, or the bits of floats."""
 
-GINI = 1
-"""Stands for the criterion "gini" in the arguments of compiled functions; 0 is "edge"."""
+EDGE, GINI, NEWTON = 0, 1, 2
+"""Stand for the criteria in the arguments of compiled functions."""
 
 
 @compiled
@@ -356,6 +356,58 @@ def sweep_gini_with(
 
 
 @compiled
+def newton_gain(gradient: int, curvature: int) -> float:
+    g = np.float64(gradient)
+    return g * g / np.float64(curvature) if curvature != 0 else 0.0
+
+
+@compiled
+def sweep_newton(
+    f: int,
+    bin_offsets: Array,
+    has_missing: Array,
+    histogram: Array,
+    start: Array,
+    n_classes: int,
+    min_count: int,
+    whole: float,
+    best: Best,
+) -> Best:
+    """As `sweep`, for the criterion "newton"; ``whole`` is the node's gain.
+
+    A cut after an empty bin is worth what the cut before the bin is, which comes first.
+    """
+    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    score, feature, chosen, side = best
+    most = np.int64(score).view(np.float64)
+    all_g, all_h = np.int64(start[0]), np.int64(start[1])
+    all_n = np.int64(start[n_classes]) if min_count > 0 else 0
+    missing_g, missing_h = np.int64(histogram[first, 0]), np.int64(histogram[first, 1])
+    missing_n = np.int64(histogram[first, n_classes]) if min_count > 0 else 0
+    last = n_bins if has_missing[f] else n_bins - 1
+    right_g, right_h, right_n = np.int64(0), np.int64(0), np.int64(0)  # on the left with the missing values on the right
+    for cut in range(1, last):
+        h = histogram[first + cut]
+        if cut > 1 and h[0] == 0 and h[1] == 0 and (min_count == 0 or h[n_classes] == 0):
+            continue
+        right_g += h[0]
+        right_h += h[1]
+        if min_count > 0:
+            right_n += h[n_classes]
+        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
+            a, b, n = right_g, right_h, right_n
+            if missing_left:
+                a, b, n = a + missing_g, b + missing_h, n + missing_n
+            if b <= 0 or b >= all_h or (min_count > 0 and min(n, all_n - n) < min_count):
+                continue
+            x, y = np.float64(a), np.float64(all_g - a)
+            found = x * x / np.float64(b) + y * y / np.float64(all_h - b) - whole
+            if found > most:
+                most, feature, chosen, side = found, f, cut, missing_left
+    return np.float64(most).view(np.int64), feature, chosen, side
+
+
+@compiled
 def finish(
     lo: int,
     hi: int,
@@ -384,13 +436,15 @@ def finish(
     score, other_score = np.int64(0), np.int64(0)
     for c in range(len(total)):
         start[c], other_start[c] = total[c], other_total[c]
-        if c < n_classes and criterion != GINI:
+        if c < n_classes and criterion == EDGE:
             score += abs(total[c])
             other_score += abs(other_total[c])
     best, other_best = (score, -1, 0, 0), (other_score, -1, 0, 0)
     whole, other_whole = 0.0, 0.0
     if criterion == GINI:
         whole, other_whole = purity(start, n_classes), purity(other_start, n_classes)
+    elif criterion == NEWTON:
+        whole, other_whole = newton_gain(start[0], start[1]), newton_gain(other_start[0], other_start[1])
     for u in range(lo, hi):
         f = usable[u]
         complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
@@ -403,6 +457,13 @@ def finish(
             best = sweep_gini_with(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
             if len(other):
                 other_best = sweep_gini_with(
+                    f, bin_offsets, has_missing, other, other_start, n_classes, min_count, other_whole, other_best
+                )
+            continue
+        if criterion == NEWTON:
+            best = sweep_newton(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
+            if len(other):
+                other_best = sweep_newton(
                     f, bin_offsets, has_missing, other, other_start, n_classes, min_count, other_whole, other_best
                 )
             continue
@@ -577,6 +638,59 @@ def expand(
     settle(best, bin_offsets, child, nodes[small], totals[small], edges[small])
     if large >= 0:
         settle(other_best, bin_offsets, other, nodes[large], totals[large], edges[large])
+
+
+@compiled
+def order_children(nodes: Array, current: int) -> tuple[Int, Int]:
+    """Return the child of the current node that has fewer rows, and the other, which inherits the histogram's slot."""
+    left, right = nodes[current, LEFT], nodes[current, LEFT] + 1
+    middle = (nodes[left, START] + nodes[right, STOP]) // 2
+    small, large = (left, right) if nodes[left, STOP] <= middle else (right, left)
+    if nodes[large, SLOT] != nodes[current, SLOT]:
+        nodes[small, SLOT], nodes[large, SLOT] = nodes[large, SLOT], nodes[small, SLOT]
+    return small, large
+
+
+@compiled
+def grow(
+    lo: int,
+    hi: int,
+    blocks: Array,
+    masks: Array,
+    usable: Array,
+    bin_offsets: Array,
+    has_missing: Array,
+    skipped: Array,
+    rows: Array,
+    q: Array,
+    nodes: Array,
+    totals: Array,
+    edges: Array,
+    current: Array,
+    histograms: Array,
+    buffer: Array,
+    n_classes: int,
+    n_voting: int,
+    min_count: int,
+    criterion: int,
+    one_hot: bool,
+    lanes: tuple[int, ...],
+) -> None:
+    """Grow the trees lo..hi-1, one after another, in the same memory for histograms."""
+    n_cuts = nodes.shape[1] // 2
+    shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
+    for t in range(lo, hi):
+        own = (rows[t], q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms)
+        expand(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
+        for s in range(n_cuts):
+            if not select(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
+                break
+            if nodes[t, current[t], LEFT] == 0:
+                continue
+            partition(blocks, rows[t], buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
+            if s + 1 < n_cuts:
+                small, large = order_children(nodes[t], current[t])
+                expand(*shared, *own, n_classes, min_count, criterion, one_hot, small, large, lanes)
 
 
 @compiled

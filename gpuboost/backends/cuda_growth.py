@@ -172,6 +172,10 @@ class CudaGrowth:
         n_channels = frontier.stats.n_channels
         return table[:, :, :N_COLUMNS], table[:, :, N_COLUMNS + n_channels :]
 
+    def read_totals(self, frontier: Frontier) -> NDArray[np.int64]:
+        table = self.gpu.get(frontier.work["table"])
+        return table[:, :, N_COLUMNS : N_COLUMNS + frontier.stats.n_channels]
+
     def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         stats, growth, max_leaves = frontier.stats, self._columns(frontier.data), (frontier.nodes.shape[1] + 1) // 2
         starts = (len(frontier.current), frontier.work["stride"], frontier.work["n_bins"] is growth.n_bins)

@@ -108,7 +108,7 @@ GROWTH = {
     },
     "sweep": {
         **dict.fromkeys(
-            ("sweep_edge", "sweep_gini"),
+            ("sweep_edge", "sweep_gini", "sweep_newton"),
             "features:i4* n_bins:i4* bin_offset:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
             "scores:i8* places:i4* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 first_member:i4 kept:i4 "
             "first_feature:i4 first_bin:i4 bins_in_tile:i4",
@@ -151,6 +151,15 @@ ROWS = {
     },
     "reweight": {
         "reweight": "state:f8* signs:i1* group:i4* table:f8* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8",
+    },
+    "softmax": {
+        "largest_miss": "p:f8* target:i4* factor:f8* largest:u8* n_rows:i4 n_classes:i4",
+        "softmax_sums": "p:f8* target:i4* repeat:i4* factor:f8* sums:i8* n_rows:i4 n_classes:i4 shift:i4",
+        "softmax_statistics": "p:f8* target:i4* repeat:i4* factor:f8* pairs:i4* weights:i4*? counts:i4* q:i4* signed_sums:i8* "
+        "mass:i8* n_rows:i4 n_classes:i4 gradient_shift:i4 curvature_shift:i4",
+        "normalise": "p:f8* n_rows:i4 n_classes:i4 lowest:f8",
+        "softmax_losses": "p:f8* target:i4* repeat:i4* factor:f8* groups:i4* pairs:i4* factors:f8* trees:i4* bounds:i4* "
+        "coefficients:f8* losses:i8* n_rows:i4 n_classes:i4 n_groups:i4 shift:i4 lowest:f8",
     },
     "predict": {
         "apply": "nodes:i4* codes:u1* leaf:i4* n_rows:i4 root:i4",

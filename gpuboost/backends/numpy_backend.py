@@ -29,6 +29,7 @@ from gpuboost.backends.base import (
     new_nodes,
     root_bounds,
 )
+from gpuboost.backends.numpy_softmax import NumpySoftmax
 from gpuboost.binning import MISSING_CODE, BinnedMatrix
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.tree import Tree
@@ -44,7 +45,12 @@ def purity(sums: IntArray) -> float:
     return squares / float(sums.sum()) if sums.any() else 0.0
 
 
-class NumpyBackend(Backend):
+def gain(sums: IntArray) -> float:
+    """Return the square of the first of ``sums`` over the second, or 0 if that is 0; in float64."""
+    return float(sums[0]) * float(sums[0]) / float(sums[1]) if sums[1] else 0.0
+
+
+class NumpyBackend(NumpySoftmax, Backend):
     """Every primitive in NumPy on the host."""
 
     device = "numpy"
@@ -141,7 +147,7 @@ class NumpyBackend(Backend):
             frontier.edges[t, node] = edges
             row = frontier.nodes[t, node]
             row[[FEATURE, CUT, MISSING_LEFT]] = best
-            row[KEY] = score - row[BASELINE] if isinstance(score, int) else np.float64(score).view(np.int64)
+            row[KEY] = score - row[BASELINE] if frontier.stats.criterion == "edge" else np.float64(score).view(np.int64)
 
     def histogram(self, data: BinnedMatrix, q: NDArray[np.int32], rows: NDArray[np.int32]) -> IntArray:
         bins = data.codes[:, rows] + data.bin_offsets[:-1, None]
@@ -153,7 +159,7 @@ class NumpyBackend(Backend):
         """Return the best score, its channels' edges, and its (feature, cut, missing_left)."""
         data, stats = frontier.data, frontier.stats
         k = stats.n_classes
-        best_score, best_edges, best = self.score(stats, total, 0 * total), total, (-1, 0, 0)
+        best_score, best_edges, best = max(self.score(stats, total, 0 * total), 0), total, (-1, 0, 0)
         for f in frontier.work["features"].tolist():
             h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
             for cut in range(1, len(h)):
@@ -171,6 +177,8 @@ class NumpyBackend(Backend):
         p, left = total[: stats.n_classes], left[: stats.n_classes]
         if stats.criterion == "edge":
             return int(abs(p - 2 * left).sum())
+        if stats.criterion == "newton":
+            return max(gain(left) + gain(p - left) - gain(p), 0.0) if 0 < left[1] < p[1] else -1.0
         return max(purity(left) + purity(p - left) - purity(p), 0.0)
 
     def select(self, frontier: Frontier) -> bool:

@@ -29,6 +29,11 @@ LANES = 4
 """Entries that `add_four` adds at once."""
 
 
+def padded(n_channels: int) -> int:
+    """Return the width of a row of statistics: whole vectors from three channels on."""
+    return n_channels if n_channels <= 2 else -(-n_channels // LANES) * LANES
+
+
 def _vector_at(context: Any, builder: Any, array_type: Any, array: Any, index: Any, vector: Any) -> Any:
     """Return a pointer to the vector that starts at ``array[index]``."""
     made = context.make_array(array_type)(context, builder, array)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeRegressor
 
 from gpuboost import AdaBoostMHClassifier, GambleClassifier, SAMMEClassifier, devices, mean_cost, min_cost_labels
 from gpuboost.backends.cuda_backend import CudaBackend
@@ -26,6 +27,7 @@ MODELS = [
     SAMMEClassifier(n_estimators=4, max_leaf_nodes=3, device="cpu", n_jobs=1),
     SAMMEClassifier(n_estimators=4, max_leaf_nodes=3, variant="real", device="cpu", n_jobs=1),
     GambleClassifier(n_estimators=4, max_leaf_nodes=3, device="cpu", n_jobs=1),
+    GambleClassifier(n_estimators=4, regressor=DecisionTreeRegressor(max_leaf_nodes=3, random_state=0), device="cpu", n_jobs=1),
 ]
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 
