@@ -6,11 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_growth
 from gpuboost.backends.base import CUT, EVERYTHING, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Counts, Device, Start, Stats
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.backends.threads import Team
@@ -127,31 +124,3 @@ def test_rows_without_weight_go_where_the_cuts_send_them(candidate: Backend) -> 
     assert stats.mass.tolist() == [2**stats.shift, 2**stats.shift]
     frontier = grow(candidate, candidate.load(matrix), stats, 4)
     assert candidate.get(candidate.node_of_rows(frontier)).tolist() == [[1, 2, 1, 2, 1]]
-
-
-@given(
-    st.integers(1, 24),
-    st.integers(1, 12),
-    st.sampled_from([1, 2, 3, 1000, 2**20]),
-    st.floats(0.0, 0.9),
-    st.integers(0, 2**32),
-)
-def test_screening_misses_no_cut(n_classes: int, n_bins: int, largest: int, empty: float, seed: int) -> None:
-    """Small numbers make ties, large ones make sums that are rounded: the first best cut is found all the same."""
-    rng = np.random.default_rng(seed)
-    width = -(-n_classes // 4) * 4
-    histogram = np.zeros((2 * (n_bins + 1), width), np.int32)
-    histogram[:, :n_classes] = rng.integers(0, largest + 1, (len(histogram), n_classes))
-    histogram[rng.random(len(histogram)) < empty] = 0
-    histogram[[0, n_bins + 1]] = 0  # nothing is missing
-    start = histogram[: n_bins + 1].sum(axis=0, dtype=np.int32)
-    histogram[-1] += start - histogram[n_bins + 1 :].sum(axis=0, dtype=np.int32)  # both features hold the same rows
-    histogram[n_bins + 1 :] = np.where((histogram[-1] < 0).any(), histogram[: n_bins + 1][::-1], histogram[n_bins + 1 :])
-    histogram[n_bins + 1] = 0
-    offsets, whole = np.array([0, n_bins + 1, 2 * (n_bins + 1)]), cpu_growth.purity(start, n_classes)
-    best = plain = (np.int64(0), -1, 0, 0)
-    for f in range(2):
-        scratch = np.full(width, 7, np.int32)
-        best = cpu_growth.sweep_gini(f, offsets, histogram, start, scratch, n_classes, whole, best)
-        plain = cpu_growth.sweep_gini_with(f, offsets, np.zeros(2, bool), histogram, start, n_classes, 0, whole, plain)
-    assert best == plain
