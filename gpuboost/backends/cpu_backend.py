@@ -256,13 +256,17 @@ class CpuBackend(CpuSoftmax, Backend):
         stats = frontier.stats
         if start.rows is None and len(stats.q) == 1:
             return stats.signed
+        total: IntArray
+        if start.rows is None and stats.totals is not None:
+            total = stats.totals[t]
+            return total
         q = self._root_q(frontier, t, start)
         if stats.one_hot:
-            total: IntArray = np.zeros(stats.n_channels, np.int64)
+            total = np.zeros(stats.n_channels, np.int64)
             np.add.at(total, q[:, CLASS], q[:, WEIGHT])
             total[stats.n_classes :] = q[:, COUNT:].sum(axis=0, dtype=np.int64)
-            return total
-        total = q[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
+        else:
+            total = q[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
         return total
 
     def _root_mass(self, frontier: Frontier, t: int, start: Start) -> IntArray:
