@@ -58,8 +58,8 @@ class NumpyBackend(Backend):
     def get(self, array: NDArray[Any]) -> NDArray[Any]:
         return array
 
-    def tells_rows_apart(self, data: BinnedMatrix) -> bool:
-        return bool(data.usable.any())
+    def usable(self, data: BinnedMatrix) -> NDArray[np.bool_]:
+        return data.usable
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
@@ -96,6 +96,10 @@ class NumpyBackend(Backend):
         np.add.at(signed, group, q)
         np.add.at(mass, group, abs(q))
         return signed, mass
+
+    def row_mass(self, stats: Stats) -> IntArray:
+        mass: IntArray = abs(stats.q[0, :, : stats.n_classes].astype(np.int64)).sum(axis=1)
+        return mass
 
     def reweight(
         self,
@@ -206,12 +210,6 @@ class NumpyBackend(Backend):
             node_of_row[t, self._rows(frontier, t, node)] = node
         return node_of_row
 
-    def set_bit(self, cell: NDArray[np.int32], bit: int, frontier: Frontier) -> None:
-        cell &= ~(1 << bit)
-        left = frontier.nodes[0, 0, LEFT]
-        if left:
-            cell[self._rows(frontier, 0, left)] |= 1 << bit
-
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     def apply(self, tree: Tree, data: BinnedMatrix) -> NDArray[np.int64]:
@@ -222,6 +220,14 @@ class NumpyBackend(Backend):
             goes_left = (code <= tree.cut[n]) & ((code != MISSING_CODE) | tree.missing_left[n])
             node[inside] = np.where(goes_left, tree.left[n], tree.right[n])
         return ~node
+
+    def set_bit(
+        self, cell: NDArray[np.int32], bit: int, data: BinnedMatrix, feature: int, cut: int, missing_left: bool
+    ) -> None:
+        cell &= ~(1 << bit)
+        if feature >= 0:
+            code = data.codes[feature]
+            cell[(code <= cut) & ((code != MISSING_CODE) | missing_left)] |= 1 << bit
 
     def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
         scores += values[group]

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuboost.boosters.base import Problem, Round
 from gpuboost.boosters.class_trees import ClassTreeLoop, LabelWeights, Values, centred
+from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.learners.class_tree import GrownTree
 from gpuboost.tree import Tree
 
@@ -23,19 +24,21 @@ class Gamble:
     learning_rate : float
         Multiplies the step; 1 is the paper's algorithm, which overshoots with many classes.
     min_weight_fraction_leaf : float
+    sampling : Sampling
         See `ClassTreeLoop`.
     """
 
     max_leaf_nodes: int
     learning_rate: float
     min_weight_fraction_leaf: float = 0.0
+    sampling: Sampling = NO_SAMPLING
 
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
 
     def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
-        return ClassTreeLoop(*sizes, newton_values, until_perfect=False).rounds(problem, done)
+        return ClassTreeLoop(*sizes, newton_values, until_perfect=False, sampling=self.sampling).rounds(problem, done)
 
 
 def newton_values(grown: GrownTree) -> Values:
