@@ -213,7 +213,7 @@ class ActiveLearner:
         self.n_initial = parameters.check_integer("n_initial", n_initial, 1)
         self.batch_size = parameters.check_integer("batch_size", batch_size, 1)
         self.max_candidates = check_candidates(max_candidates)
-        self._watched = [watched_set(i, *one) for i, one in enumerate(evaluation_tuples(eval_set))]
+        self._watched = [watched_set(self.X.shape[1], i, *one) for i, one in enumerate(evaluation_tuples(eval_set))]
         if n_iter_no_change is not None:
             parameters.check_integer("n_iter_no_change", n_iter_no_change, 1)
             if not self._watched:
@@ -529,10 +529,12 @@ def check_candidates(value: Any) -> Any:
     return float(value)
 
 
-def watched_set(i: int, X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray[Any], Floats | None]:
+def watched_set(n_features: int, i: int, X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray[Any], Floats | None]:
     """Return an evaluation set with its labels and weights as arrays."""
     name = f"eval_set[{i}]"
-    pool = checked_pool(X)
+    pool = checked_pool(X, f"X of {name}")
+    if pool.shape[1] != n_features:
+        raise ValueError(f"X of {name} must have the {n_features} columns of X, got {pool.shape[1]}")
     labels = one_label_a_row(label_array(y, pool.shape[0], f"y of {name}"), f"y of {name}")
     weights = None if sample_weight is None else row_weights(sample_weight, pool.shape[0], f"sample_weight of {name}")
     return pool, labels, weights

@@ -289,7 +289,7 @@ def test_batches_larger_than_the_pool(n_left: int) -> None:
     assert sorted(ActiveLearner(X[:4], n_initial=20).query().tolist()) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(("limit", "n_scored"), [(2, 2), (0.5, 2), (1.0, 4), (1, 1), (99, 4), (None, 4), (0.01, 1)])
+@pytest.mark.parametrize(("limit", "n_scored"), [(2, 2), (0.5, 2), (0.6, 3), (1.0, 4), (1, 1), (99, 4), (None, 4), (0.01, 1)])
 def test_only_candidates_are_scored(monkeypatch: pytest.MonkeyPatch, limit: Any, n_scored: int) -> None:
     sizes = []
     monkeypatch.setattr(Scores, "decision_function", lambda self, X: sizes.append(len(X)) or X)
@@ -373,11 +373,13 @@ def test_one_class_with_an_estimator_that_needs_two() -> None:
     assert learner.predict(X).shape == (150,)
 
 
-def test_wrong_parameters_show_while_there_is_one_class() -> None:
+def test_wrong_parameters_of_the_estimator() -> None:
     learner = clouds(gamble(n_estimators=0))
     with pytest.raises(ValueError, match="n_estimators must be an integer of at least 1, got 0"):
         learner.teach([0], [1])
     assert len(learner.rows_) == 0
+    with pytest.raises(ValueError, match="'C' parameter"):
+        clouds(LogisticRegression(C=-1)).teach([0, 1], [1, 2])
 
 
 def test_classes_that_appear_later() -> None:
@@ -421,6 +423,8 @@ def test_sample_weights() -> None:
     learner = clouds().teach(rows[:15], Y[:15]).teach(rows[15:], Y[15:40], weights[15:])
     alone = gamble().fit(X[:40], Y[:40], sample_weight=np.concatenate([np.ones(15), weights[15:]]))
     assert learner.committee_.ensemble_.digest() == alone.ensemble_.digest()
+    reverse = clouds().teach(rows[15:], Y[15:40], weights[15:]).teach(rows[:15], Y[:15])
+    assert reverse.committee_.ensemble_.digest() == alone.ensemble_.digest()
     scaled = clouds().teach(rows[:15], Y[:15], 8.0).teach(rows[15:], Y[15:40], 8.0 * weights[15:])
     assert scaled.committee_.ensemble_.digest() == alone.ensemble_.digest()
 
@@ -541,6 +545,8 @@ def test_everything_discarded() -> None:
             r"sample_weight of eval_set\[1\] must be finite and not neg",
         ),
         ({"eval_set": X}, ValueError, "eval_set must be"),
+        ({"eval_set": (X[:, :2], Y)}, ValueError, r"X of eval_set\[0\] must have the 3 columns of X, got 2"),
+        ({"eval_set": (X[:0], [])}, ValueError, r"X of eval_set\[0\] must have at least one row and one column"),
         ({"n_iter_no_change": 5}, ValueError, "n_iter_no_change=5 needs an eval_set"),
         ({"n_iter_no_change": 0, "eval_set": (X, Y)}, ValueError, "n_iter_no_change must be an integer of at least 1, got 0"),
         ({"random_state": -1}, ValueError, "random_state must be an integer of at least 0, got -1"),
@@ -770,9 +776,11 @@ def test_what_is_shown_cannot_be_used_to_change_it() -> None:
 
 def test_the_estimator_of_the_caller_is_left_alone() -> None:
     estimator = gamble()
-    clouds(estimator).run(Y, max_rows=19)
+    learner = clouds(estimator).run(Y, max_rows=19)
     assert not estimator.__sklearn_is_fitted__()
     assert estimator.random_state is None
+    estimator.set_params(n_estimators=0)  # nor does a later change of it reach the learner
+    assert learner.run(Y, max_rows=29).committee_.n_estimators_ == 5
 
 
 def test_default_committee() -> None:

@@ -14,14 +14,14 @@ from gpuboost.estimators.containers import frame_columns, frame_names, package, 
 Rows = NDArray[np.intp]
 
 
-def checked_pool(X: Any) -> Any:
+def checked_pool(X: Any, name: str = "X") -> Any:
     """Return the pool as something that has a shape and whose rows can be taken."""
-    pool = to_host(X, "X")
+    pool = to_host(X, name)
     if frame_names(pool) is None and not hasattr(pool, "toarray"):
         pool = np.asanyarray(pool)  # masks remain
     shape = tuple(getattr(pool, "shape", ()))
     if len(shape) != 2 or not all(shape):
-        raise ValueError(f"X must have at least one row and one column, shape (n_rows, n_features), got shape {shape}")
+        raise ValueError(f"{name} must have at least one row and one column, shape (n_rows, n_features), got shape {shape}")
     return pool.tocsr() if hasattr(pool, "tocsr") else pool
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpuboost import AdaBoostMHClassifier, GambleClassifier, SAMMEClassifier
@@ -18,6 +20,8 @@ ESTIMATORS = [
     SAMMEClassifier(n_estimators=3, n_jobs=1),
     SAMMEClassifier(n_estimators=3, variant="real", n_jobs=1),
     GambleClassifier(n_estimators=3, n_jobs=1),
+    GambleClassifier(n_estimators=2, regressor=Ridge()),
+    GambleClassifier(n_estimators=2, regressor=DecisionTreeRegressor(max_leaf_nodes=4, min_weight_fraction_leaf=0.01)),
 ]
 
 
