@@ -44,6 +44,11 @@ class Sampling:
     row_fraction: float = 1.0
     seed: int = 0
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether every tree is grown from everything."""
+        return min(self.weight_trim, self.feature_fraction, self.row_fraction) >= 1.0
+
     def draw(self, t: int, backend: Backend, data: Device, stats: Stats) -> Start:
         """Return what the tree of round t, counted from 0, is grown from; `EVERYTHING` if that is all."""
         rows, features = self.rows(t, backend, stats), self.features(t, backend, data)
