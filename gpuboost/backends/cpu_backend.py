@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,8 @@ from gpuboost.backends.base import (
     new_nodes,
     root_bounds,
 )
-from gpuboost.backends.simd import LANES
+from gpuboost.backends.cpu_probabilities import CpuSoftmax
+from gpuboost.backends.simd import LANES, padded
 from gpuboost.backends.threads import Team, usable_threads
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
@@ -62,7 +63,7 @@ class CpuMatrix:
         return int(self.blocks.shape[1])
 
 
-class CpuBackend(Backend):
+class CpuBackend(CpuSoftmax, Backend):
     """Every primitive as a compiled loop over rows or features.
 
     Parameters
@@ -181,6 +182,13 @@ class CpuBackend(Backend):
     ) -> float:
         return float(max(self.team.map(cpu_rows.reweight, len(state), 4 * state.size, state, signs, group, table)))
 
+    def project(
+        self, state: NDArray[np.float64], signs: NDArray[np.int8], coefficients: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int8], float]:
+        magnitude, side = np.empty((len(state), 1)), np.empty((len(state), 1), np.int8)
+        parts = self.team.map(cpu_rows.project, len(state), 4 * state.size, state, signs, coefficients, magnitude, side)
+        return magnitude, side, float(max(parts))
+
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
@@ -193,21 +201,41 @@ class CpuBackend(Backend):
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
         for t in range(n_trees):
             totals[t, 0] = self._root_total(frontier, t, start)
-        shape = (n_trees, slots_needed(max_leaves), int(data.bin_offsets[-1]), stats.q.shape[2])
-        frontier.work["histograms"] = self._scratch("histograms", shape, np.int32)
+        frontier.work["mass"] = np.stack([self._root_mass(frontier, t, start) for t in range(n_trees)])
         frontier.work["usable"], frontier.work["masks"] = self._features(data, start)
         return frontier
+
+    def _histograms(self, frontier: Frontier) -> NDArray[np.int32]:
+        """Return the memory for the histograms of trees that grow side by side."""
+        n_trees, n_nodes = frontier.nodes.shape[:2]
+        shape = (n_trees, slots_needed((n_nodes + 1) // 2), int(frontier.data.bin_offsets[-1]), frontier.stats.q.shape[2])
+        return self._scratch("histograms", shape, np.int32)
 
     def _root_total(self, frontier: Frontier, t: int, start: Start) -> IntArray:
         stats = frontier.stats
         if start.rows is None and len(stats.q) == 1:
             return stats.signed
-        q = of_tree(stats.q, t)
-        if start.rows is not None:
-            first, stop = frontier.nodes[t, 0, [START, STOP]]
-            q = q[frontier.rows[t, first:stop]]
-        total: IntArray = q[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
+        total: IntArray = self._root_q(frontier, t, start)[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
         return total
+
+    def _root_mass(self, frontier: Frontier, t: int, start: Start) -> IntArray:
+        """Return the sums of abs(q) over the rows of a root, for the criterion "rebel"; none for others."""
+        stats = frontier.stats
+        if stats.criterion != "rebel":
+            return np.zeros(0, np.int64)
+        if start.rows is None and len(stats.q) == 1:
+            return stats.mass
+        mass: IntArray = abs(self._root_q(frontier, t, start)[:, : stats.n_classes]).sum(axis=0, dtype=np.int64)
+        return mass
+
+    def _root_q(self, frontier: Frontier, t: int, start: Start) -> NDArray[np.int32]:
+        """Return the statistics of the rows that tree t starts from."""
+        q: NDArray[np.int32] = of_tree(frontier.stats.q, t)
+        if start.rows is None:
+            return q
+        first, stop = frontier.nodes[t, 0, [START, STOP]]
+        own: NDArray[np.int32] = q[frontier.rows[t, first:stop]]
+        return own
 
     def _features(self, data: CpuMatrix, start: Start) -> tuple[IntArray, NDArray[np.uint64]]:
         """Return the features that may be cut, and for each block the bits of its features that count."""
@@ -236,12 +264,7 @@ class CpuBackend(Backend):
             if len(nodes) == 1:
                 yield t, 0, -1
             elif current >= 0 and table[current, LEFT]:
-                left, right = nodes
-                middle = (table[left, START] + table[right, STOP]) // 2
-                small, large = (left, right) if table[left, STOP] <= middle else (right, left)
-                if table[large, SLOT] != table[current, SLOT]:
-                    table[small, SLOT], table[large, SLOT] = table[large, SLOT], table[small, SLOT]
-                yield t, small, large
+                yield t, *cpu_growth.order_children(table, current)
 
     def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         data, q, table = frontier.data, frontier.stats.q, frontier.nodes
@@ -265,7 +288,8 @@ class CpuBackend(Backend):
                 table[t],
                 frontier.totals[t],
                 frontier.edges[t],
-                frontier.work["histograms"][t],
+                self._histograms(frontier)[t],
+                frontier.work["mass"][t],
                 frontier.stats.n_classes,
                 frontier.stats.min_count,
                 criterion_number(frontier.stats),
@@ -277,7 +301,7 @@ class CpuBackend(Backend):
     def _expand_together(self, frontier: Frontier, t: int, small: int, large: int) -> None:
         """The same as `cpu_growth.expand`, shared by the team."""
         data, q, table = frontier.data, of_tree(frontier.stats.q, t), frontier.nodes[t]
-        histograms, usable, masks = frontier.work["histograms"][t], frontier.work["usable"], frontier.work["masks"]
+        histograms, usable, masks = self._histograms(frontier)[t], frontier.work["usable"], frontier.work["masks"]
         totals, edges = frontier.totals[t], frontier.edges[t]
         rows = frontier.rows[t, table[small, START] : table[small, STOP]]
         slot = table[small, SLOT]
@@ -299,6 +323,7 @@ class CpuBackend(Backend):
         own = (
             totals[small],
             totals[large],
+            frontier.work["mass"][t],
             frontier.stats.n_classes,
             frontier.stats.min_count,
             criterion_number(frontier.stats),
@@ -314,8 +339,53 @@ class CpuBackend(Backend):
                 histogram = histograms[table[m, SLOT]]
                 cpu_growth.settle(best, data.bin_offsets, histogram, table[m], totals[m], edges[m])
 
+    def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
+        """Give every thread whole trees, where there are enough of them."""
+        n_trees = len(frontier.nodes)
+        if n_trees < self.team.n_threads:
+            steps()
+            return
+        data, stats, work = frontier.data, frontier.stats, frontier.work
+        width = stats.q.shape[2]
+        shape = (slots_needed((frontier.nodes.shape[1] + 1) // 2), int(data.bin_offsets[-1]), width)
+        spare = self.scratch.setdefault("spare", [])  # a thread takes memory from it and puts it back
+
+        def share(lo: int, hi: int) -> None:
+            memory = spare.pop() if spare else (np.zeros(0, np.int32), np.zeros(0, np.int32))
+            histograms, buffer = (
+                one if len(one) >= size else np.zeros(size, np.int32)
+                for one, size in zip(memory, (math.prod(shape), frontier.rows.shape[1]), strict=True)
+            )
+            cpu_growth.grow(
+                lo,
+                hi,
+                data.blocks,
+                work["masks"],
+                work["usable"],
+                data.bin_offsets,
+                data.has_missing,
+                data.skipped,
+                frontier.rows,
+                stats.q,
+                frontier.nodes,
+                frontier.totals,
+                frontier.edges,
+                frontier.current,
+                histograms[: math.prod(shape)].reshape(shape),
+                buffer,
+                work["mass"],
+                stats.n_classes,
+                stats.n_voting,
+                stats.min_count,
+                criterion_number(stats),
+                unrolled(width),
+            )
+            spare.append((histograms, buffer))
+
+        self.team.map(share, n_trees, 4 * n_trees * frontier.rows.shape[1] * len(work["usable"]) * width)
+
     def select(self, frontier: Frontier) -> bool:
-        n_slots = frontier.work["histograms"].shape[1]
+        n_slots = slots_needed((frontier.nodes.shape[1] + 1) // 2)
         found = cpu_growth.select(frontier.step, frontier.nodes, frontier.current, n_slots)
         frontier.step += 1
         return bool(found)
@@ -384,6 +454,10 @@ class CpuBackend(Backend):
         loop = cpu_rows.class_errors if target.ndim == 1 else cpu_rows.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
 
+    def confusion(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> IntArray:
+        counts: IntArray = sum(self.team.map(cpu_rows.confusion, len(scores), 4 * scores.size, scores, target, units))
+        return counts
+
 
 def of_tree(q: NDArray[np.int32], t: int) -> NDArray[np.int32]:
     """Return the statistics of tree t: its own, or those that all trees of a batch share."""
@@ -393,7 +467,9 @@ def of_tree(q: NDArray[np.int32], t: int) -> NDArray[np.int32]:
 
 def criterion_number(stats: Stats) -> int:
     """Return what stands for the statistics' criterion in compiled functions."""
-    return cpu_growth.GINI if stats.criterion == "gini" else 0
+    return {"edge": cpu_growth.EDGE, "gini": cpu_growth.GINI, "newton": cpu_growth.NEWTON, "rebel": cpu_growth.REBEL}[
+        stats.criterion
+    ]
 
 
 def slots_needed(max_leaves: int) -> int:
@@ -403,11 +479,6 @@ def slots_needed(max_leaves: int) -> int:
     besides the two new nodes only min(s, R) others need a histogram: half of the leaves in the worst case.
     """
     return max([1, *(2 + min(s, max_leaves - 2 - s) for s in range(max_leaves - 2))])
-
-
-def padded(n_channels: int) -> int:
-    """Return the width of a row of statistics: whole vectors from three channels on."""
-    return n_channels if n_channels <= 2 else -(-n_channels // LANES) * LANES
 
 
 def unrolled(width: int) -> tuple[int, ...]:

@@ -74,7 +74,10 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
         """Return the scores (n_classes,) whose probabilities are ``positive / total``."""
 
     def _costs(self) -> Any:
-        """Return the cost matrix to train by, in any form that `check_cost_matrix` takes; None if there is none."""
+        """Return the cost matrix to train by, in any form that `check_cost_matrix` takes; None if there is none.
+
+        With one, the mean cost of the predictions stands in the history, and early stopping looks at it in place of the error.
+        """
         return None
 
     # ---- training ----------------------------------------------------------------------------------------------------------
@@ -134,14 +137,18 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
             else:
                 self._check_continuation(previous, encoder)
             sample, evaluation = self._evaluation(backend, sample, eval_set, encoder)
+            costs = self._checked_costs(encoder)
             booster = self._make_booster(encoder, sample, previous)
-            training, usable = self._train(backend, booster, sample, evaluation, encoder, previous, started)
+            training, usable = self._train(backend, booster, sample, evaluation, encoder, costs, previous, started)
         self._keep(training.rounds)
         self.history_ = training.history
         self.n_estimators_ = len(training.rounds)
         self.stop_reason_ = training.reason
         self.device_ = backend.device
         remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
+        if costs is not None and len(costs) > 1 and not costs.any(axis=1).all():
+            free = encoder.classes[~costs.any(axis=1)]
+            remarks.append(f"missing the classes {shown(free)} costs nothing: their rows of the cost matrix are zero")
         if training.reason == "interrupted":
             remarks.append(f"interrupted after {self.n_estimators_} rounds; the model keeps them")
         return remarks
@@ -153,6 +160,7 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
         sample: Sample,
         evaluation: dict[str, Sample],
         encoder: LabelEncoder,
+        costs: Floats | None,
         previous: Self | None,
         started: float,
     ) -> tuple[Training, bool]:
@@ -171,8 +179,9 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
             units,
             n_rounds=self.n_estimators,
             done=previous._rounds() if previous else (),
-            history=self._history_so_far(names, previous),
+            history=self._history_so_far(names, ("error",) if costs is None else ("error", "cost"), previous),
             evaluation={name: (self._problem(backend, one, encoder)[0], one.units()) for name, one in evaluation.items()},
+            costs=costs,
             stopping=self._stopping(),
             callbacks=parameters.check_callables("callbacks", self.callbacks),
             verbose=int(self.verbose),
@@ -203,6 +212,14 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
             return Patience(self.n_iter_no_change or DEFAULT_PATIENCE)
         return SmoothedError(self.n_iter_no_change)
 
+    def _checked_costs(self, encoder: LabelEncoder) -> Floats | None:
+        """Return the cost matrix to train by in the order of the classes, if there is one."""
+        costs = self._costs()
+        if costs is None:
+            return None
+        refuse_many_labels(encoder.multi_label)
+        return check_cost_matrix(costs, encoder.classes)
+
     # ---- checks ------------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -232,15 +249,19 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
                 f"got {self.n_estimators}"
             )
 
-    def _history_so_far(self, names: list[str], previous: Self | None) -> History:
-        """Return one list for each quantity that will be recorded; NaN for earlier rounds that did not record it."""
-        if self.early_stopping and previous and f"{names[0]}_error" not in previous.history_:
-            raise ValueError("warm_start=True with early stopping needs the evaluation set to be there from the first fit on")
+    def _history_so_far(self, names: list[str], mistakes: tuple[str, ...], previous: Self | None) -> History:
+        """Return one list for each quantity that will be recorded; NaN for earlier rounds that did not record it.
+
+        ``mistakes`` are what is recorded of them; early stopping looks at the last.
+        """
+        if self.early_stopping and previous and f"{names[0]}_{mistakes[-1]}" not in previous.history_:
+            missing = "evaluation set" if f"{names[0]}_error" not in previous.history_ else "cost matrix"
+            raise ValueError(f"warm_start=True with early stopping needs the {missing} to be there from the first fit on")
         keys = [
             "train_loss",
             *self._notes,
-            *(f"{name}_{what}" for name in names for what in ("loss", "error")),
-            "train_error",
+            *(f"{name}_{what}" for name in names for what in ("loss", *mistakes)),
+            *(f"train_{what}" for what in mistakes),
             "seconds",
         ]
         if previous is None:
