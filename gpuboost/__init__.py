@@ -16,16 +16,29 @@ from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 if TYPE_CHECKING:
     from gpuboost.active import ActiveLearner
-    from gpuboost.estimators import AdaBoostMHClassifier, BoostingClassifier, GambleClassifier, SAMMEClassifier
+    from gpuboost.estimators import (
+        ABCBoostClassifier,
+        AdaBoostMHClassifier,
+        BoostingClassifier,
+        GambleClassifier,
+        LogitBoostClassifier,
+        MartClassifier,
+        RebelClassifier,
+        SAMMEClassifier,
+    )
     from gpuboost.estimators.costs import cost_scorer, mean_cost, min_cost_labels
 
 __version__ = "0.1.0"
 __all__ = [
+    "ABCBoostClassifier",
     "ActiveLearner",
     "AdaBoostMHClassifier",
     "DeviceMemoryError",
     "DeviceUnavailableError",
     "GambleClassifier",
+    "LogitBoostClassifier",
+    "MartClassifier",
+    "RebelClassifier",
     "SAMMEClassifier",
     "cost_scorer",
     "fit",
@@ -33,7 +46,15 @@ __all__ = [
     "min_cost_labels",
 ]
 
-ALGORITHMS = {"adaboost-mh": "AdaBoostMHClassifier", "gamble": "GambleClassifier", "samme": "SAMMEClassifier"}
+ALGORITHMS = {
+    "abc-boost": "ABCBoostClassifier",
+    "adaboost-mh": "AdaBoostMHClassifier",
+    "gamble": "GambleClassifier",
+    "logitboost": "LogitBoostClassifier",
+    "mart": "MartClassifier",
+    "rebel": "RebelClassifier",
+    "samme": "SAMMEClassifier",
+}
 """The names that `fit` knows, and their estimators."""
 
 

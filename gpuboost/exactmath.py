@@ -21,7 +21,7 @@ from typing import Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["exp", "log", "log_sigmoid", "sigmoid"]
+__all__ = ["exp", "log", "log_sigmoid", "minus_log2", "sigmoid"]
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ _BLOCK = 8192  # elements: the dozen temporaries of a block stay in a core's sec
 _LN2_HIGH = float.fromhex("0x1.62e42fefa38p-1")
 _LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
 _LN2_INVERSE = float.fromhex("0x1.71547652b82fep+0")
-_SQRT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
+SQRT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
 
 # Highest power first, of (exp(r) - 1 - r) / r**2 up to 1/13! and of (ln(1 + f) - 2 s) / s**3 up to 2/21.
 _EXP_COEFFICIENTS = [1 / math.factorial(i) for i in range(13, 1, -1)]
@@ -153,7 +153,7 @@ def log(x: Floats, /) -> Floats:
     """
     regular = (x > 0.0) & (x < np.inf)
     mantissa, exponent = np.frexp(np.where(regular, x, 1.0))
-    small = mantissa < _SQRT_HALF
+    small = mantissa < SQRT_HALF
     k = exponent - small.astype(np.float64)
     f = np.where(small, 2.0 * mantissa, mantissa) - 1.0
     s = f / (2.0 + f)
@@ -218,3 +218,38 @@ def log_sigmoid(x: Floats, /) -> Floats:
     y = exp(-np.abs(x))
     v = 1.0 + y
     return np.minimum(x, 0.0) - (log(v) + (y - (v - 1.0)) / v)
+
+
+LOG2_COEFFICIENTS = tuple(2 / (i * (_LN2_HIGH + _LN2_LOW)) for i in range(21, 0, -2))
+"""Of 2 artanh(s) / (s ln 2) in powers of s**2, highest first. `gpuboost.backends` repeats them in compiled code."""
+
+
+@_elementwise
+def minus_log2(x: Floats, /) -> Floats:
+    """Minus the binary logarithm of a probability, in few operations that compiled code repeats one by one.
+
+    Parameters
+    ----------
+    x : float or array_like of float
+        In (0, 1], not subnormal.
+
+    Returns
+    -------
+    np.float64 or ndarray of float64
+        -log2(x), with an error below 2**-49 times the larger of 1 and the result. Exactly 0 for 1.
+
+    Notes
+    -----
+    With x = 2**e m and m in [sqrt(1/2), sqrt(2)), and s = (m - 1) / (m + 1), abs(s) < 0.1716, it is
+
+        -e - s P(s**2),    P(z) = (2 + 2 z/3 + 2 z**2/5 + ... + 2 z**10/21) / ln 2,
+
+    and the rest of the series is below 2**-56.
+    """
+    mantissa, exponent = np.frexp(x)
+    small = mantissa < SQRT_HALF
+    m = np.where(small, 2.0 * mantissa, mantissa)
+    e = exponent - small.astype(np.float64)
+    s = (m - 1.0) / (m + 1.0)
+    value: Floats = -e - s * _horner(LOG2_COEFFICIENTS, s * s)
+    return value + 0.0  # no negative zero

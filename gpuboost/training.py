@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Device
 from gpuboost.boosters.base import Booster, Part, Problem, Round, RowState, apply
+from gpuboost.costs import average_cost
 from gpuboost.stopping import Stopping
 from gpuboost.tree import Tree
 
@@ -50,12 +51,14 @@ class WatchedSet:
     problem : Problem
     units : ndarray of int64, shape (n_rows,)
         Integer row weights for the error rate.
+    costs : ndarray of float64, shape (n_classes, n_classes), optional
+        What mistakes cost, ``C[true, predicted]``, in a single-label problem.
     """
 
-    def __init__(self, problem: Problem, units: NDArray[np.int64]) -> None:
+    def __init__(self, problem: Problem, units: NDArray[np.int64], costs: NDArray[np.float64] | None = None) -> None:
         backend, signs = problem.backend, problem.signs
         target = signs.argmax(axis=1).astype(np.int32) if problem.single_label else signs
-        self.problem = problem
+        self.problem, self.costs = problem, costs
         self.target: Device = backend.put(target)
         self.units: Device = backend.put(units)
         self.total = int(units.sum()) * (1 if problem.single_label else signs.shape[1])
@@ -66,9 +69,13 @@ class WatchedSet:
         for part in parts:
             self.problem.backend.add_scores(self.scores, part.group, part.values)
 
-    def wrong(self) -> int:
-        """Return the weight of the wrong predictions, in units of ``1 / self.total``."""
-        return self.problem.backend.error(self.scores, self.target, self.units)
+    def mistakes(self) -> dict[str, float]:
+        """Return the "error", the share of the weight that is predicted wrong, and with costs the "cost", their mean."""
+        backend = self.problem.backend
+        if self.costs is None:
+            return {"error": backend.error(self.scores, self.target, self.units) / self.total}
+        counts = backend.confusion(self.scores, self.target, self.units)
+        return {"error": (self.total - int(counts.trace())) / self.total, "cost": average_cost(counts, self.costs)}
 
 
 @dataclass
@@ -82,7 +89,7 @@ class Training:
     history : dict of list of float
         "train_loss" (share of the empty model's loss), "train_error" (weighted; Hamming error for multi-label), "seconds" (wall
         time since the start of the fit), for every evaluation set "<name>_loss" and "<name>_error", and what the booster notes,
-        such as "edge".
+        such as "edge". With costs also "train_cost" and "<name>_cost", the mean cost of the predictions.
         All rounds that were run, also those after the best one.
     reason : str
         Why the training ended.
@@ -107,6 +114,7 @@ def train(
     done: Sequence[Sequence[Tree]] = (),
     history: History | None = None,
     evaluation: dict[str, tuple[Problem, NDArray[np.int64]]] | None = None,
+    costs: NDArray[np.float64] | None = None,
     stopping: Stopping | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: int = 0,
@@ -125,7 +133,9 @@ def train(
     done, history
         A model to continue: the result is that of one long training.
     evaluation : dict of (Problem, units)
-        Evaluation sets by name. Early stopping looks at the first.
+        Evaluation sets by name. Early stopping looks at the first: at its cost if there are costs, else at its error.
+    costs : ndarray of float64, shape (n_classes, n_classes), optional
+        What mistakes cost, ``C[true, predicted]``.
     stopping : Stopping, optional
         An early-stopping rule; needs an evaluation set.
     callbacks, verbose
@@ -147,9 +157,10 @@ def train(
     result = Training(list(done), {k: list(v[:before]) for k, v in (history or {}).items()}, "n_estimators reached")
     seconds_before = result.history["seconds"][-1] if before and result.history.get("seconds") else 0.0
     display = Display(n_rounds, before, verbose)
+    criterion = f"{next(iter(evaluation or ()), None)}_{'error' if costs is None else 'cost'}"
     try:
-        watched = {"train": WatchedSet(problem, units)}
-        watched |= {name: WatchedSet(p, u) for name, (p, u) in (evaluation or {}).items()}
+        sets = {"train": (problem, units), **(evaluation or {})}
+        watched = {name: WatchedSet(*one, costs) for name, one in sets.items()}
         states = {name: booster.row_state(watched[name].problem) for name in watched if name != "train"}
         for name, trees in ((name, trees) for name in watched for trees in done):
             take(watched[name], states.get(name), trees)
@@ -165,7 +176,7 @@ def train(
             display.show(len(result.rounds), row)
             progress = Progress(len(result.rounds), result.history)
             asked_to_stop = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
-            if stopping and stopping.should_stop(result.history[next(iter(states)) + "_error"]):
+            if stopping and stopping.should_stop(result.history[criterion]):
                 result.reason = "early stopping"
             elif asked_to_stop:
                 result.reason = "a callback asked to stop"
@@ -184,7 +195,7 @@ def train(
     finally:
         display.close()
     if stopping and len(result.rounds) > 0:
-        best = stopping.best(result.history[next(iter(states)) + "_error"])
+        best = stopping.best(result.history[criterion])
         result.rounds = result.rounds[:best]
     return result
 
@@ -205,7 +216,7 @@ def take(watched: WatchedSet, state: RowState | None, trees: Sequence[Tree]) -> 
 
 
 def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, RowState]) -> dict[str, float]:
-    """Let all watched sets take in a round, and return their errors and losses."""
+    """Let all watched sets take in a round, and return their errors, costs and losses."""
     row = {}
     for name, one in watched.items():
         if name == "train":
@@ -213,7 +224,7 @@ def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, RowSt
         else:
             take(one, states[name], [part.tree for part in step.parts])
             row[f"{name}_loss"] = states[name].loss()
-        row[f"{name}_error"] = one.wrong() / one.total
+        row |= {f"{name}_{what}": value for what, value in one.mistakes().items()}
     return row
 
 
@@ -231,12 +242,13 @@ class Display:
     def show(self, n_rounds: int, row: dict[str, Any]) -> None:
         if self.bar is None and (self.verbose < 2 or n_rounds % self.verbose):
             return
-        errors = {k.removesuffix("_error"): f"{100 * v:.2f}%" for k, v in row.items() if k.endswith("_error")}
+        shown = {k.replace("_", " "): f"{100 * v:.2f}%" for k, v in row.items() if k.endswith("_error")}
+        shown |= {k.replace("_", " "): f"{v:.4g}" for k, v in row.items() if k.endswith("_cost")}
         if self.bar is not None:
-            self.bar.set_postfix(errors, refresh=False)
+            self.bar.set_postfix(shown, refresh=False)
             self.bar.update()
         else:
-            text = "  ".join(f"{name} error {value}" for name, value in errors.items())
+            text = "  ".join(f"{what} {value}" for what, value in shown.items())
             print(f"round {n_rounds}  {text}  loss {row['train_loss']:.4g}  {row['seconds']:.1f} s", flush=True)
 
     def close(self) -> None:

@@ -39,3 +39,53 @@ struct Gini {
         return gain > 0.0 ? __double_as_longlong(gain) : 0;
     }
 };
+
+// The gain of a Newton step, L_0^2 / L_1 + R_0^2 / R_1 - P_0^2 / P_1, of the first two channels: a gradient, and a curvature (or a
+// weight) that is not negative. A cut with a side where that is 0 is no candidate. In float64, one rounding an operation; as the bits of a
+// number that is not negative. The constant classifier scores 0.
+struct Newton {
+    i64 all_g = 0, all_h = 0, left_g = 0, left_h = 0;
+    int n_seen = 0;
+    __device__ __forceinline__ void add(int total, int left)
+    {
+        if (n_seen == 0) {
+            all_g = total;
+            left_g = left;
+        } else if (n_seen == 1) {
+            all_h = total;
+            left_h = left;
+        }
+        ++n_seen;
+    }
+    static __device__ __forceinline__ double gain(i64 gradient, i64 curvature)
+    {
+        return (double)gradient * (double)gradient / (double)curvature;
+    }
+    __device__ __forceinline__ i64 score() const
+    {
+        if (left_h <= 0 || left_h >= all_h) return -1;
+        const double found = gain(left_g, left_h) + gain(all_g - left_g, all_h - left_h) - gain(all_g, all_h);
+        return found > 0.0 ? __double_as_longlong(found) : 0;
+    }
+};
+
+// What is won of the exponential loss when every class has its best coefficient, loss(P) - loss(P - 2L) with
+// loss(D) = sum sqrt((T_k + D_k) (T_k - D_k)), T_k the class's sum of |q| over the root's rows (eq. 4.10 of Appel's thesis). In float64,
+// class by class, one rounding an operation; as the bits of a number that is not negative. The factors are below 2^31 and exact.
+struct Rebel {
+    const i64* mass;  // of the next class
+    double whole = 0.0, cut = 0.0;
+    __device__ __forceinline__ explicit Rebel(const i64* mass_of_tree) : mass(mass_of_tree) {}
+    static __device__ __forceinline__ double loss(i64 t, i64 d) { return __dsqrt_rn((double)(t + d) * (double)(t - d)); }
+    __device__ __forceinline__ void add(int total, int left)
+    {
+        const i64 t = *mass++;
+        whole += loss(t, total);
+        cut += loss(t, total - 2 * left);
+    }
+    __device__ __forceinline__ i64 score() const
+    {
+        const double gain = whole - cut;
+        return gain > 0.0 ? __double_as_longlong(gain) : 0;
+    }
+};

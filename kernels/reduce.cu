@@ -8,6 +8,8 @@
 //               8 * groups_per_tile * classes_per_tile bytes.
 // errors        *wrong += the weight of wrong predictions. `lanes`, a power of two up to 32, threads share a row.
 //               grid (any), block 256.
+// confusion     counts[label][predicted] += the weight of the rows. A block adds up in shared memory if `in_shared`, which then has
+//               8 * n_classes**2 bytes. Threads as in errors. grid (any), block 256.
 //
 // state    float64 [n_rows][n_classes], not negative    repeat   int32 [n_rows]    sums  int64 [n_classes], added to
 // maximum, largest  the bits of a float64; largest is raised, from 0
@@ -16,11 +18,12 @@
 // scores   float64 [n_rows][n_classes]                   units    int64 [n_rows]
 // labels   int32 [n_rows]: a row is wrong if the first of its largest scores is not at its label; null if signs are given
 // signs    int8 [n_rows][n_classes]: every class counts whose sign is not the score's, and a score of 0 predicts -1
+// counts   int64 [n_classes][n_classes], by the label and the first of the largest scores, added to
 //
 // Exactness: sums of integers. A float64 times a power of two is exact (or too small to round to anything but 0), so there is one
 // rounding, half to even. In group_sums the shift rule keeps all partial sums of a channel below 2**30, so a block adds in int32.
-// Limit, MNIST (60000 x 10) at 3.35 TB/s: maximum and errors read 4.8 MB, channel_sums 5 MB, group_sums 2.6 MB: 0.8 to 1.5 us. All of it
-// stays in the second-level cache of 50 MB between kernels, and a launch costs more.
+// Limit, MNIST (60000 x 10) at 3.35 TB/s: maximum, errors and confusion read 4.8 MB, channel_sums 5 MB, group_sums 2.6 MB: 0.8 to 1.5 us.
+// All of it stays in the second-level cache of 50 MB between kernels, and a launch costs more.
 
 #include "rows.cuh"
 
@@ -112,4 +115,38 @@ errors(const double* __restrict__ scores, const int* __restrict__ labels, const 
     if (sum) atomicAdd(&of_block, sum);
     __syncthreads();
     if (threadIdx.x == 0 && of_block) atomicAdd((u64*)wrong, of_block);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+confusion(const double* __restrict__ scores, const int* __restrict__ labels, const i64* __restrict__ units,
+          i64* __restrict__ counts, int n_rows, int n_classes, int lanes, int in_shared)
+{
+    extern __shared__ u64 counts_of_block[];
+    const i64 n_cells = (i64)n_classes * n_classes;
+    u64* const cells = in_shared ? counts_of_block : (u64*)counts;
+    for (int e = threadIdx.x; in_shared && e < n_cells; e += blockDim.x) cells[e] = 0;
+    __syncthreads();
+
+    const int lane = threadIdx.x % 32, rows_at_once = 32 / lanes;
+    const i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
+    for (i64 base = warp * rows_at_once; base < n_rows; base += n_warps * rows_at_once) {  // the same for the whole warp
+        const i64 i = base + lane / lanes;
+        const bool inside = i < n_rows;
+        double best = -__longlong_as_double(0x7ff0000000000000);  // an infinity, which any class may tie with
+        int predicted = n_classes;
+        for (int k = lane % lanes; inside && k < n_classes; k += lanes) {
+            const double score = scores[i * n_classes + k];
+            if (score > best || predicted == n_classes) best = score, predicted = k;
+        }
+        for (int d = lanes / 2; d; d >>= 1) {
+            const double other = __shfl_xor_sync(FULL_WARP, best, d);
+            const int k = __shfl_xor_sync(FULL_WARP, predicted, d);
+            if (other > best || (other == best && k < predicted)) best = other, predicted = k;
+        }
+        if (inside && lane % lanes == 0) atomicAdd(&cells[(i64)labels[i] * n_classes + predicted], (u64)units[i]);
+    }
+    if (!in_shared) return;
+    __syncthreads();
+    for (int e = threadIdx.x; e < n_cells; e += blockDim.x)
+        if (cells[e]) atomicAdd((u64*)&counts[e], cells[e]);
 }

@@ -130,20 +130,58 @@ def test_first_of_equal_scores_is_predicted(backend: Backend) -> None:
     # Before any round all scores are 0: class 0 is predicted, so 2 + 3 of 10 units are wrong.
     data = Data(np.zeros((3, 1)), sign_matrix([0, 1, 2], 3), np.array([5.0, 2.0, 3.0]))
     watched = WatchedSet(*Data(data.X, data.signs).on(backend))
-    assert (watched.wrong(), watched.total) == (2, 3)
+    assert watched.mistakes() == {"error": 2 / 3}
     problem, units = data.on(backend)
     watched = WatchedSet(problem, units)
-    assert watched.wrong() / watched.total == pytest.approx(5 / 10, abs=1e-9)
+    assert watched.mistakes()["error"] == pytest.approx(5 / 10, abs=1e-9)
     values = np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 0.5]])
     watched.add([Part(constant_tree(values[0]), backend.put(np.array([0, 0, 1], np.int32)), values)])
-    assert watched.wrong() / watched.total == pytest.approx(5 / 10, abs=1e-9)  # now row 0 is wrong, 1 and 2 right
+    assert watched.mistakes()["error"] == pytest.approx(5 / 10, abs=1e-9)  # now row 0 is wrong, 1 and 2 right
 
 
 def test_multi_label_sets_count_every_sign(backend: Backend) -> None:
     signs = np.array([[1, -1, 1], [1, 1, 1]], np.int8)
     watched = WatchedSet(*Data(np.zeros((2, 1)), signs, np.array([1.0, 3.0])).on(backend))
     assert watched.total == 3 * (1 + 3)
-    assert watched.wrong() == 2 * 1 + 3 * 3  # a score of 0 predicts -1
+    assert watched.mistakes() == {"error": (2 * 1 + 3 * 3) / 12}  # a score of 0 predicts -1
+
+
+def test_costs_by_hand(backend: Backend) -> None:
+    """Rows of the classes 0, 1, 2, 2 with the weights 1, 2, 4, 8; class 0 is predicted, then 1 in the last row."""
+    costs = np.array([[0.0, 3.0, 1.0], [5.0, 0.0, 1.0], [0.25, 7.0, 0.0]])
+    data = Data(np.zeros((4, 1)), sign_matrix([0, 1, 2, 2], 3), np.array([1.0, 2.0, 4.0, 8.0]))
+    watched = WatchedSet(*data.on(backend), costs)
+    assert watched.mistakes() == {"error": 14 / 15, "cost": (2 * 5 + 12 * 0.25) / 15}
+    values = np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    watched.add([Part(constant_tree(values[0]), backend.put(np.array([0, 0, 0, 1], np.int32)), values)])
+    assert watched.mistakes() == {"error": 14 / 15, "cost": (2 * 5 + 4 * 0.25 + 8 * 7) / 15}
+
+
+def test_costs_are_those_of_the_confusion_matrix(backend: Backend) -> None:
+    costs = np.array([[0.0, 1.0, 10.0], [2.0, 0.0, 1.0], [1.0, 4.0, 0.0]])
+    result = fit(BOOSTER, DATA, backend, 12, evaluation=OTHER, costs=costs)
+    plain = fit(BOOSTER, DATA, backend, 12, evaluation=OTHER)
+    assert digest(result.trees, 3) == digest(plain.trees, 3)
+    assert set(result.history) - set(plain.history) == {"train_cost", "valid_cost"}
+    assert all(result.history[f"{name}_error"] == plain.history[f"{name}_error"] for name in ("train", "valid"))
+    for name, one in (("train", DATA), ("valid", OTHER)):
+        for n in (1, 6, 12):
+            predicted = scores(result.trees[:n], one, backend, DATA.mapper()).argmax(axis=1)
+            assert result.history[f"{name}_cost"][n - 1] == costs[one.signs.argmax(axis=1), predicted].sum() / 60
+
+
+def test_early_stopping_looks_at_the_cost(backend: Backend) -> None:
+    """To take class 1 for 0 costs so much that the other way does not count."""
+    costs = np.array([[0.0, 1.0, 1.0], [900.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    whole = fit(BOOSTER, DATA, backend, 40, evaluation=OTHER, costs=costs)
+    cost, error = whole.history["valid_cost"], whole.history["valid_error"]
+    best = cost.index(min(cost)) + 1
+    assert best != error.index(min(error)) + 1
+    assert len(fit(BOOSTER, DATA, backend, 40, evaluation=OTHER, costs=costs, stopping=Patience(40)).rounds) == best
+    short = fit(BOOSTER, DATA, backend, 40, evaluation=OTHER, costs=costs, stopping=Patience(3))
+    stops = next(t for t in range(1, 41) if t - cost.index(min(cost[:t])) - 1 >= 3)
+    assert len(short.history["valid_cost"]) == stops < 40
+    assert short.reason == "early stopping"
 
 
 # ---- ends --------------------------------------------------------------------------------------------------------------------
@@ -364,6 +402,12 @@ def test_verbose_prints_a_line_every_so_many_rounds(capsys: pytest.CaptureFixtur
     assert [line.rsplit("  ", 1)[0] for line in lines] == [
         f"round {n}  train error 0.00%  valid error 100.00%  loss 0.25" for n in (4, 8)
     ]
+
+
+def test_verbose_shows_what_mistakes_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    scripted_run(SCRIPT, verbose=4, costs=np.array([[0.0, 1.0], [12.5, 0.0]]))
+    expected = "round 4  train error 0.00%  valid error 100.00%  train cost 0  valid cost 12.5  loss 0.25"
+    assert capsys.readouterr().out.splitlines()[0].rsplit("  ", 1)[0] == expected
 
 
 def test_verbose_one_shows_a_bar_and_zero_nothing(capsys: pytest.CaptureFixture[str]) -> None:

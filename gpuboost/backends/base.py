@@ -32,7 +32,7 @@ START, STOP, FEATURE, CUT, MISSING_LEFT, LEFT, BASELINE, KEY, GAIN, SLOT = range
 CLOSED = -1
 """The key of a node that is not in the queue."""
 
-Criterion: TypeAlias = Literal["edge", "gini"]
+Criterion: TypeAlias = Literal["edge", "gini", "newton", "rebel"]
 """What a cut is worth, see `Backend.expand`."""
 
 
@@ -48,13 +48,18 @@ class Stats:
     shift : int
         Units are ``2**-shift``.
     signed : ndarray of int64, shape (n_channels,)
-        Sum of q over the rows.
+        Sum of q over the trees and rows.
     mass : ndarray of int64, shape (n_classes,)
-        Sum of abs(q) over the rows.
+        Sum of abs(q) over the trees and rows.
     min_count : int
         Both sides of a cut must have rows with counts of at least this sum. 0: every cut will do.
-    criterion : {"edge", "gini"}
-        What trees that are grown from these statistics are cut by. For "gini" no q is negative.
+    criterion : {"edge", "gini", "newton", "rebel"}
+        What trees that are grown from these statistics are cut by. For "gini" no q is negative; "rebel" is for trees of two
+        leaves.
+    totals : ndarray of int64, shape (n_trees, n_channels), optional
+        The sums of q over the rows, where they have been found on the way.
+    one_hot : bool
+        A backend's own: whether q has the columns (class, weight) or (class, weight, count) instead, see `Backend.put_one_hot`.
     """
 
     q: Device
@@ -63,6 +68,8 @@ class Stats:
     mass: NDArray[np.int64]
     min_count: int = 0
     criterion: Criterion = "edge"
+    totals: NDArray[np.int64] | None = None
+    one_hot: bool = False
 
     @property
     def n_channels(self) -> int:
@@ -126,6 +133,27 @@ class Start:
 EVERYTHING = Start()
 
 
+@dataclass(frozen=True, eq=False)
+class SoftmaxRows:
+    """Rows with their class probabilities.
+
+    Attributes
+    ----------
+    p : device array of float64, shape (n_rows, n_classes)
+        Changed in place.
+    target : device array of int32, shape (n_rows,)
+        The row's class.
+    repeat : device array of int32, shape (n_rows,)
+    factor : device array of float64, shape (n_rows,)
+        See `gpuboost.fixedpoint.split_weights`.
+    """
+
+    p: Device
+    target: Device
+    repeat: Device
+    factor: Device
+
+
 @dataclass
 class Frontier:
     """Trees while they grow: a table of nodes with the best cut of each, and the rows sorted by node.
@@ -137,7 +165,8 @@ class Frontier:
     ----------
     rows : device array of int32, shape (T, n_rows)
         Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`; trees
-        that start from stretches of the same rows may share them, shape (1, n).
+        that start from stretches of the same rows may share them, shape (1, n). With ``stats.one_hot`` rows that add to no sum
+        may be left out; `node_of_rows` knows them.
     nodes : device array of int64, shape (T, M, 10)
         A node's columns are
 
@@ -212,6 +241,13 @@ class Backend(ABC):
     @abstractmethod
     def put(self, array: NDArray[Any]) -> Device:
         """Return a device array with the contents of ``array`` (which may or may not share memory with it)."""
+
+    def put_one_hot(self, state: NDArray[np.float64]) -> Device:
+        """Return a row state (n_rows, K) whose rows have one positive entry each, at a sign of +1, and zeros beside it.
+
+        A backend may keep it in a form of its own, which its primitives and `get` know. The results are the same.
+        """
+        return self.put(state)
 
     @abstractmethod
     def get(self, array: Device) -> NDArray[Any]:
@@ -288,6 +324,106 @@ class Backend(ABC):
         Returns the new maximum. Only ``float()`` of it needs to wait for the device.
         """
 
+    @abstractmethod
+    def project(self, state: Device, signs: Device, coefficients: NDArray[np.float64]) -> tuple[Device, Device, SupportsFloat]:
+        """Return ``r_i = sum_c signs[i, c] state[i, c] coefficients[c]`` as a row state, signs and its maximum.
+
+        In float64, channel by channel in order: one rounding for each product and each sum. The state (n_rows, 1) is abs(r_i),
+        or 0 if that is below `gpuboost.fixedpoint.STATE_FLOOR`; the signs (n_rows, 1) are -1 where ``r_i < 0``, else +1.
+        """
+
+    # ---- probabilities of softmax boosters ---------------------------------------------------------------------------------
+    #
+    # c_k = 1 - p_k is computed as the sum of the other probabilities in class order where p_k > 1/2, so that it stays accurate
+    # when p_k is nearly 1. f is a row's factor. A product of several numbers is taken from the left.
+
+    @abstractmethod
+    def largest_miss(self, rows: SoftmaxRows) -> float:
+        """Return the largest ``f_i c_iy`` of the rows, y being a row's class. Exact."""
+
+    @abstractmethod
+    def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return ``sum_i repeat_i rint(2**shift f_i abs(g_ik))`` and the same of ``h_ik``, both (n_classes,). Exact.
+
+        ``g_ik`` is ``c_ik`` for the row's class and ``-p_ik`` for others, ``h_ik = p_ik c_ik``.
+        """
+
+    @abstractmethod
+    def softmax_statistics(
+        self,
+        rows: SoftmaxRows,
+        pairs: NDArray[np.int64],
+        gradient_shift: int,
+        curvature_shift: int,
+        counts: Counts,
+        weights: Device | None = None,
+    ) -> Stats:
+        """Return the statistics of a batch of Newton trees, with the criterion "newton". Exact. Valid until the next call.
+
+        The channels are ``g``, the weights (n_rows,) int32 if given, ``h``, and the counts.
+
+        Parameters
+        ----------
+        rows : SoftmaxRows
+        pairs : ndarray of int64, shape (n_trees, 2)
+            The base class and the class of each tree. With the units ``G_k = rint(2**gradient_shift (f g_k))`` its ``g`` is
+            ``repeat (G_k - G_base)`` and its ``h`` is ``repeat rint(2**curvature_shift (f ((h_base + h_k) + 2 (p_base p_k))))``
+            (eqs. 10 and 11 of Li 2010). A base class of -1 is none: the terms with it are left out.
+        """
+
+    @abstractmethod
+    def softmax_step(
+        self, p: Device, groups: Device, pairs: NDArray[np.int64], factors: NDArray[np.float64], trees: Sequence[int]
+    ) -> None:
+        """Take some trees of a batch into the probabilities ``p``, in place.
+
+        In the order of ``trees`` ``p[i, k]`` is multiplied by ``factors[t, groups[t, i], 0]``, and that of the base class, if
+        there is one, by ``factors[t, groups[t, i], 1]``. Then a row is divided by its sum, taken in class order, and no entry
+        falls below `gpuboost.fixedpoint.STATE_FLOOR`.
+
+        Parameters
+        ----------
+        p : device array of float64, shape (n_rows, n_classes)
+        groups : device array of int, shape (n_trees, n_rows)
+        pairs : ndarray of int64, shape (n_trees, 2)
+        factors : ndarray of float64, shape (n_trees, n_groups, 2)
+        trees : sequence of int
+        """
+
+    @abstractmethod
+    def stack(self, groups: Sequence[Device]) -> Device:
+        """Return arrays (n_rows,) of int as one, shape (n_arrays, n_rows)."""
+
+    @abstractmethod
+    def softmax_losses(
+        self,
+        rows: SoftmaxRows,
+        groups: Device,
+        pairs: NDArray[np.int64],
+        factors: NDArray[np.float64],
+        candidates: Sequence[Sequence[int]],
+        shift: int,
+    ) -> NDArray[np.int64]:
+        """Return the log-loss that the rows of each class would have after each of several selections of the trees.
+
+        Each has the trees ``candidates[j]`` alone, and probabilities as after `softmax_step`. The rows are left as they are.
+
+        Parameters
+        ----------
+        rows : SoftmaxRows
+        groups : device array of int, shape (n_trees, n_rows)
+        pairs : ndarray of int64, shape (n_trees, 2)
+        factors : ndarray of float64, shape (n_trees, n_groups, 2)
+        candidates : sequence of sequences of int
+        shift : int
+
+        Returns
+        -------
+        ndarray of int64, shape (n_candidates, n_classes)
+            ``sum_i repeat_i rint(2**shift (f_i minus_log2(p_iy)))`` over the rows of each class y, with
+            `gpuboost.exactmath.minus_log2`. Exact.
+        """
+
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -329,6 +465,18 @@ class Backend(ABC):
         in float64: every S_k becomes a float64, the sums are taken in the order of the classes, and the two additions from the
         left (the decrease of the weighted Gini impurity; section 3.3 of the GAMBLE paper has the same optimum). The constant
         classifier's score is 0.
+
+        With the criterion "newton" a cut's score is ``gain(L) + gain(P - L) - gain(P)`` with ``gain(S) = (S_0 S_0) / S_1`` in
+        float64, a gradient and a curvature (or a weight); a cut with a side where ``S_1`` is 0 is no candidate. The constant
+        classifier's score is 0.
+
+        With the criterion "rebel", which is for roots, a cut's score is ``loss(P) - loss(P - 2 L)``, at least 0, with
+
+            loss(D) = sum_k sqrt((T_k + D_k) (T_k - D_k))
+
+        and T_k the sum of abs(q) over the root's rows: what is left of the exponential loss when every class has its best
+        coefficient (``2 sqrt(s+ s-)`` in eq. 4.10 of Appel's thesis). In float64: the factors are exact, the product and the
+        root are rounded once each, and the sum is taken in the order of the classes. The constant classifier's score is 0.
         """
 
     @abstractmethod
@@ -356,6 +504,10 @@ class Backend(ABC):
     def read_nodes(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return host copies of a grown frontier's ``nodes`` and ``edges``. A device is waited for once."""
         return self.get(frontier.nodes), self.get(frontier.edges)
+
+    def read_totals(self, frontier: Frontier) -> NDArray[np.int64]:
+        """Return a host copy of a grown frontier's ``totals``."""
+        return self.get(frontier.totals)
 
     @abstractmethod
     def set_bit(self, cell: Device, bit: int, frontier: Frontier) -> None:
@@ -386,4 +538,12 @@ class Backend(ABC):
 
         With a 1-D ``target`` of class indices a row is wrong if the first largest of its scores is not at its class; with a
         2-D ``target`` of signs every (row, class) counts, and a score of 0 predicts -1. ``units`` is int64 (n_rows,).
+        """
+
+    @abstractmethod
+    def confusion(self, scores: Device, target: Device, units: Device) -> NDArray[np.int64]:
+        """Return the weight of the rows by true and by predicted class, shape (n_classes, n_classes), in units. Exact.
+
+        ``target`` is 1-D; the predicted class is the first largest score, as in `error`, which returns one number in place of
+        ``n_classes**2``.
         """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_growth, cpu_rows
+from gpuboost.backends import cpu_growth, cpu_one_hot, cpu_rows
 from gpuboost.backends.base import (
     EVERYTHING,
     LEFT,
@@ -25,13 +25,16 @@ from gpuboost.backends.base import (
     new_nodes,
     root_bounds,
 )
-from gpuboost.backends.simd import LANES
+from gpuboost.backends.cpu_one_hot import CLASS, COUNT, WEIGHT, OneHot
+from gpuboost.backends.cpu_probabilities import CpuSoftmax
+from gpuboost.backends.simd import LANES, padded
 from gpuboost.backends.threads import Team, usable_threads
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
 
 IntArray = NDArray[np.int64]
+State = NDArray[np.float64] | OneHot
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class CpuMatrix:
         return int(self.blocks.shape[1])
 
 
-class CpuBackend(Backend):
+class CpuBackend(CpuSoftmax, Backend):
     """Every primitive as a compiled loop over rows or features.
 
     Parameters
@@ -103,8 +106,11 @@ class CpuBackend(Backend):
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return np.array(array, order="C")
 
-    def get(self, array: NDArray[Any]) -> NDArray[Any]:
-        return array
+    def put_one_hot(self, state: NDArray[np.float64]) -> OneHot:
+        return OneHot.of(state)
+
+    def get(self, array: NDArray[Any] | OneHot) -> NDArray[Any]:
+        return array.dense() if isinstance(array, OneHot) else array
 
     def bin_block(
         self,
@@ -125,23 +131,31 @@ class CpuBackend(Backend):
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
-    def maximum(self, state: NDArray[np.float64]) -> float:
+    def maximum(self, state: State) -> float:
+        if isinstance(state, OneHot):
+            return self.maximum(state.weight)
         return float(max(self.team.map(cpu_rows.maximum, len(state), 2 * state.size, state)))
 
-    def channel_sums(self, state: NDArray[np.float64], repeat: NDArray[np.int32], shift: int) -> IntArray:
+    def channel_sums(self, state: State, repeat: NDArray[np.int32], shift: int) -> IntArray:
         scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(cpu_rows.channel_sums, len(state), 4 * state.size, state, repeat, scale)
+        if isinstance(state, OneHot):
+            own = (state.weight, state.label, repeat, scale, state.n_classes)
+            parts = self.team.map(cpu_one_hot.class_sums, len(state.label), 4 * len(state.label), *own)
+        else:
+            parts = self.team.map(cpu_rows.channel_sums, len(state), 4 * state.size, state, repeat, scale)
         sums: IntArray = np.sum(parts, axis=0)
         return sums
 
     def quantise(
         self,
-        state: NDArray[np.float64],
+        state: State,
         signs: NDArray[np.int8],
         repeat: NDArray[np.int32],
         shift: int,
         counts: Counts | None = None,
     ) -> Stats:
+        if isinstance(state, OneHot):
+            return self._quantise_classes(state, repeat, shift, counts)
         n_rows, n_classes = state.shape
         n_channels = n_classes + (counts is not None)
         q = np.zeros((n_rows, padded(n_channels)), np.int32)  # never reused: other sets of the same size have statistics too
@@ -154,6 +168,17 @@ class CpuBackend(Backend):
         signed = np.append(signed, counts.of_row.sum(dtype=np.int64))
         return Stats(q[None], shift, signed, mass, counts.minimum)
 
+    def _quantise_classes(self, state: OneHot, repeat: NDArray[np.int32], shift: int, counts: Counts | None) -> Stats:
+        n_rows = len(state.label)
+        q = np.empty((n_rows, 2 if counts is None else 3), np.int32)
+        own = (state.weight, state.label, repeat, float(np.ldexp(1.0, shift)), state.n_classes, q)
+        mass: IntArray = np.sum(self.team.map(cpu_one_hot.quantise, n_rows, 4 * n_rows, *own), axis=0)
+        if counts is None:
+            return Stats(q[None], shift, mass, mass, one_hot=True)
+        q[:, COUNT] = counts.of_row
+        signed = np.append(mass, counts.of_row.sum(dtype=np.int64))
+        return Stats(q[None], shift, signed, mass, counts.minimum, one_hot=True)
+
     def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         q = stats.q[0]
         out = np.zeros_like(q)
@@ -162,23 +187,37 @@ class CpuBackend(Backend):
 
     def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
         q = stats.q[0]
+        if stats.one_hot:
+            parts = self.team.map(cpu_one_hot.group_sums, len(q), 8 * len(q), q, group, n_groups, stats.n_classes)
+            sums: IntArray = np.sum(parts, axis=0)
+            return sums, sums
         parts = self.team.map(cpu_rows.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_classes)
         signed, mass = np.sum(parts, axis=0)
         return signed, mass
 
     def reweight(
         self,
-        state: NDArray[np.float64],
+        state: State,
         signs: NDArray[np.int8],
         group: NDArray[Any],
         table: NDArray[np.float64],
     ) -> float:
+        if isinstance(state, OneHot):
+            own, n_rows = (state.weight, state.label, group, table), len(state.label)
+            return float(max(self.team.map(cpu_one_hot.reweight, n_rows, 4 * n_rows, *own)))
         return float(max(self.team.map(cpu_rows.reweight, len(state), 4 * state.size, state, signs, group, table)))
+
+    def project(
+        self, state: NDArray[np.float64], signs: NDArray[np.int8], coefficients: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int8], float]:
+        magnitude, side = np.empty((len(state), 1)), np.empty((len(state), 1), np.int8)
+        parts = self.team.map(cpu_rows.project, len(state), 4 * state.size, state, signs, coefficients, magnitude, side)
+        return magnitude, side, float(max(parts))
 
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
-        first = self._arange(data.n_rows) if start.rows is None else start.rows
+        first = self._first_rows(stats, start, data.n_rows)
         nodes = new_nodes(root_bounds(stats, start, len(first)), max_leaves)
         n_trees = len(nodes)
         totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
@@ -187,21 +226,67 @@ class CpuBackend(Backend):
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
         for t in range(n_trees):
             totals[t, 0] = self._root_total(frontier, t, start)
-        shape = (n_trees, slots_needed(max_leaves), int(data.bin_offsets[-1]), stats.q.shape[2])
-        frontier.work["histograms"] = self._scratch("histograms", shape, np.int32)
+        frontier.work["mass"] = np.stack([self._root_mass(frontier, t, start) for t in range(n_trees)])
         frontier.work["usable"], frontier.work["masks"] = self._features(data, start)
         return frontier
+
+    def _histograms(self, frontier: Frontier) -> NDArray[np.int32]:
+        """Return the memory for the histograms of trees that grow side by side."""
+        n_trees, n_nodes = frontier.nodes.shape[:2]
+        shape = (
+            n_trees,
+            slots_needed((n_nodes + 1) // 2),
+            int(frontier.data.bin_offsets[-1]),
+            padded(frontier.stats.n_channels),
+        )
+        return self._scratch("histograms", shape, np.int32)
+
+    def _first_rows(self, stats: Stats, start: Start, n_rows: int) -> NDArray[np.int32]:
+        """Return the rows of the roots, without those that add to no sum where it is cheap to know them."""
+        rows: NDArray[np.int32]
+        if start.rows is not None:
+            rows = start.rows
+        elif stats.one_hot and not stats.min_count:
+            rows = cpu_one_hot.rows_with_weight(stats.q[0])
+        else:
+            rows = self._arange(n_rows)
+        return rows
 
     def _root_total(self, frontier: Frontier, t: int, start: Start) -> IntArray:
         stats = frontier.stats
         if start.rows is None and len(stats.q) == 1:
             return stats.signed
-        q = of_tree(stats.q, t)
-        if start.rows is not None:
-            first, stop = frontier.nodes[t, 0, [START, STOP]]
-            q = q[frontier.rows[t, first:stop]]
-        total: IntArray = q[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
+        total: IntArray
+        if start.rows is None and stats.totals is not None:
+            total = stats.totals[t]
+            return total
+        q = self._root_q(frontier, t, start)
+        if stats.one_hot:
+            total = np.zeros(stats.n_channels, np.int64)
+            np.add.at(total, q[:, CLASS], q[:, WEIGHT])
+            total[stats.n_classes :] = q[:, COUNT:].sum(axis=0, dtype=np.int64)
+        else:
+            total = q[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
         return total
+
+    def _root_mass(self, frontier: Frontier, t: int, start: Start) -> IntArray:
+        """Return the sums of abs(q) over the rows of a root, for the criterion "rebel"; none for others."""
+        stats = frontier.stats
+        if stats.criterion != "rebel":
+            return np.zeros(0, np.int64)
+        if start.rows is None and len(stats.q) == 1:
+            return stats.mass
+        mass: IntArray = abs(self._root_q(frontier, t, start)[:, : stats.n_classes]).sum(axis=0, dtype=np.int64)
+        return mass
+
+    def _root_q(self, frontier: Frontier, t: int, start: Start) -> NDArray[np.int32]:
+        """Return the statistics of the rows that tree t starts from."""
+        q: NDArray[np.int32] = of_tree(frontier.stats.q, t)
+        if start.rows is None:
+            return q
+        first, stop = frontier.nodes[t, 0, [START, STOP]]
+        own: NDArray[np.int32] = q[frontier.rows[t, first:stop]]
+        return own
 
     def _features(self, data: CpuMatrix, start: Start) -> tuple[IntArray, NDArray[np.uint64]]:
         """Return the features that may be cut, and for each block the bits of its features that count."""
@@ -230,19 +315,15 @@ class CpuBackend(Backend):
             if len(nodes) == 1:
                 yield t, 0, -1
             elif current >= 0 and table[current, LEFT]:
-                left, right = nodes
-                middle = (table[left, START] + table[right, STOP]) // 2
-                small, large = (left, right) if table[left, STOP] <= middle else (right, left)
-                if table[large, SLOT] != table[current, SLOT]:
-                    table[small, SLOT], table[large, SLOT] = table[large, SLOT], table[small, SLOT]
-                yield t, small, large
+                yield t, *cpu_growth.order_children(table, current)
 
     def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         data, q, table = frontier.data, frontier.stats.q, frontier.nodes
         usable, masks = frontier.work["usable"], frontier.work["masks"]
         n_rows = int((table[:, nodes[-1], STOP] - table[:, nodes[0], START]).max()) if self.team.n_threads > 1 else 0
         n_sums = n_rows * len(usable) + len(nodes) * int(data.bin_offsets[-1])
-        share = self.team.n_threads > 1 and n_sums * q.shape[2] >= self.team.WORTH_SHARING
+        width = padded(frontier.stats.n_channels)
+        share = self.team.n_threads > 1 and n_sums * width >= self.team.WORTH_SHARING
         for t, small, large in self._siblings(frontier, nodes):
             if share:
                 self._expand_together(frontier, t, small, large)
@@ -259,43 +340,50 @@ class CpuBackend(Backend):
                 table[t],
                 frontier.totals[t],
                 frontier.edges[t],
-                frontier.work["histograms"][t],
+                self._histograms(frontier)[t],
+                frontier.work["mass"][t],
                 frontier.stats.n_classes,
                 frontier.stats.min_count,
                 criterion_number(frontier.stats),
+                frontier.stats.one_hot,
                 small,
                 large,
-                unrolled(q.shape[2]),
+                unrolled(width),
             )
 
     def _expand_together(self, frontier: Frontier, t: int, small: int, large: int) -> None:
         """The same as `cpu_growth.expand`, shared by the team."""
         data, q, table = frontier.data, of_tree(frontier.stats.q, t), frontier.nodes[t]
-        histograms, usable, masks = frontier.work["histograms"][t], frontier.work["usable"], frontier.work["masks"]
+        histograms, usable, masks = self._histograms(frontier)[t], frontier.work["usable"], frontier.work["masks"]
         totals, edges = frontier.totals[t], frontier.edges[t]
         rows = frontier.rows[t, table[small, START] : table[small, STOP]]
         slot = table[small, SLOT]
         child = histograms[slot]
         other = histograms[table[large, SLOT]] if large >= 0 else child[:0]
-        lanes = unrolled(q.shape[1])
+        n_channels, stats = child.shape[1], frontier.stats
+        lanes = unrolled(n_channels)
 
         # Wide data are shared by blocks of features, tall data also by chunks of rows, each with a histogram of its own.
-        work, n_blocks = len(rows) * len(usable) * q.shape[1], len(data.blocks)
+        work, n_blocks = len(rows) * len(usable) * n_channels, len(data.blocks)
         n_chunks = min(-(-4 * self.team.n_threads // n_blocks), 1 + work // (4 * child.size))
         if n_chunks == 1:
             parts, sums = histograms[:0], histograms[slot : slot + 1]
         else:
             parts = sums = self._scratch("parts", (n_chunks, *child.shape), np.int32)
-        counting = (data.blocks, masks, data.skipped, data.bin_offsets, rows, q, sums, lanes)
-        self.team.map(cpu_growth.histogram, n_blocks * n_chunks, work, *counting)
+        counting = (data.blocks, masks, data.skipped, data.bin_offsets, rows, q, sums)
+        if stats.one_hot:
+            self.team.map(cpu_growth.histogram_of_classes, n_blocks * n_chunks, work, *counting, stats.n_classes)
+        else:
+            self.team.map(cpu_growth.histogram, n_blocks * n_chunks, work, *counting, lanes)
 
         shared = (usable, data.bin_offsets, data.has_missing, data.skipped)
         own = (
             totals[small],
             totals[large],
-            frontier.stats.n_classes,
-            frontier.stats.min_count,
-            criterion_number(frontier.stats),
+            frontier.work["mass"][t],
+            stats.n_classes,
+            stats.min_count,
+            criterion_number(stats),
             parts,
             child,
             other,
@@ -308,8 +396,54 @@ class CpuBackend(Backend):
                 histogram = histograms[table[m, SLOT]]
                 cpu_growth.settle(best, data.bin_offsets, histogram, table[m], totals[m], edges[m])
 
+    def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
+        """Give every thread whole trees, where there are enough of them."""
+        n_trees = len(frontier.nodes)
+        if n_trees < self.team.n_threads:
+            steps()
+            return
+        data, stats, work = frontier.data, frontier.stats, frontier.work
+        width = padded(stats.n_channels)
+        shape = (slots_needed((frontier.nodes.shape[1] + 1) // 2), int(data.bin_offsets[-1]), width)
+        spare = self.scratch.setdefault("spare", [])  # a thread takes memory from it and puts it back
+
+        def share(lo: int, hi: int) -> None:
+            memory = spare.pop() if spare else (np.zeros(0, np.int32), np.zeros(0, np.int32))
+            histograms, buffer = (
+                one if len(one) >= size else np.zeros(size, np.int32)
+                for one, size in zip(memory, (math.prod(shape), frontier.rows.shape[1]), strict=True)
+            )
+            cpu_growth.grow(
+                lo,
+                hi,
+                data.blocks,
+                work["masks"],
+                work["usable"],
+                data.bin_offsets,
+                data.has_missing,
+                data.skipped,
+                frontier.rows,
+                stats.q,
+                frontier.nodes,
+                frontier.totals,
+                frontier.edges,
+                frontier.current,
+                histograms[: math.prod(shape)].reshape(shape),
+                buffer,
+                work["mass"],
+                stats.n_classes,
+                stats.n_voting,
+                stats.min_count,
+                criterion_number(stats),
+                stats.one_hot,
+                unrolled(width),
+            )
+            spare.append((histograms, buffer))
+
+        self.team.map(share, n_trees, 4 * n_trees * frontier.rows.shape[1] * len(work["usable"]) * width)
+
     def select(self, frontier: Frontier) -> bool:
-        n_slots = frontier.work["histograms"].shape[1]
+        n_slots = slots_needed((frontier.nodes.shape[1] + 1) // 2)
         found = cpu_growth.select(frontier.step, frontier.nodes, frontier.current, n_slots)
         frontier.step += 1
         return bool(found)
@@ -324,9 +458,13 @@ class CpuBackend(Backend):
                 )
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:
-        out = np.empty(frontier.rows.shape, np.int32)
+        f = frontier
+        out = np.empty((len(f.rows), f.data.n_rows), np.int32)
         for t in range(len(out)):
-            cpu_growth.node_of_rows(frontier.rows[t], frontier.nodes[t], out[t])
+            cpu_growth.node_of_rows(f.rows[t], f.nodes[t], out[t])
+        if f.rows.shape[1] < f.data.n_rows:  # of one tree, see `_first_rows`
+            own = (f.stats.q[0], f.data.blocks, f.nodes[0], out[0])
+            self.team.map(cpu_growth.place_weightless, f.data.n_rows, 64 * f.data.n_rows, *own)
         return out
 
     def set_bit(self, cell: NDArray[np.int32], bit: int, frontier: Frontier) -> None:
@@ -382,6 +520,10 @@ class CpuBackend(Backend):
         loop = cpu_rows.class_errors if target.ndim == 1 else cpu_rows.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
 
+    def confusion(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> IntArray:
+        counts: IntArray = sum(self.team.map(cpu_rows.confusion, len(scores), 4 * scores.size, scores, target, units))
+        return counts
+
 
 def of_tree(q: NDArray[np.int32], t: int) -> NDArray[np.int32]:
     """Return the statistics of tree t: its own, or those that all trees of a batch share."""
@@ -391,7 +533,9 @@ def of_tree(q: NDArray[np.int32], t: int) -> NDArray[np.int32]:
 
 def criterion_number(stats: Stats) -> int:
     """Return what stands for the statistics' criterion in compiled functions."""
-    return cpu_growth.GINI if stats.criterion == "gini" else 0
+    return {"edge": cpu_growth.EDGE, "gini": cpu_growth.GINI, "newton": cpu_growth.NEWTON, "rebel": cpu_growth.REBEL}[
+        stats.criterion
+    ]
 
 
 def slots_needed(max_leaves: int) -> int:
@@ -401,11 +545,6 @@ def slots_needed(max_leaves: int) -> int:
     besides the two new nodes only min(s, R) others need a histogram: half of the leaves in the worst case.
     """
     return max([1, *(2 + min(s, max_leaves - 2 - s) for s in range(max_leaves - 2))])
-
-
-def padded(n_channels: int) -> int:
-    """Return the width of a row of statistics: whole vectors from three channels on."""
-    return n_channels if n_channels <= 2 else -(-n_channels // LANES) * LANES
 
 
 def unrolled(width: int) -> tuple[int, ...]:

@@ -4,8 +4,6 @@ Histograms and sweeps work on a range of features or pieces, without the GIL, so
 innermost and contiguous, so that one (row, feature) pair is a short vector addition; statistics are padded to whole vectors of
 four classes for it. The limit of a histogram is its additions, rows x features x classes in int32, or, where it outgrows the
 second-level cache, one cache line in and out for each (row, feature) pair that is not skipped.
-
-Loops that call each other stay in this one file: numba's cache of a loop notices changes of the loop's own file only.
 """
 
 from __future__ import annotations
@@ -13,12 +11,26 @@ from __future__ import annotations
 import numpy as np
 
 from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
+from gpuboost.backends.cpu_one_hot import CLASS, COUNT, WEIGHT
 from gpuboost.backends.jit import Array, Int, compiled
-from gpuboost.backends.simd import LANES, add_four, differing_16, differing_32, differing_64, lowest_bit, sweep_row
+from gpuboost.backends.simd import (
+    LANES,
+    add_four,
+    differing_16,
+    differing_32,
+    differing_64,
+    lowest_bit,
+    move_row,
+    prefetch,
+    sweep_row,
+)
 from gpuboost.binning import MISSING_CODE
 
 UNROLLED = 4
 """Up to this many vectors a row of statistics is added by code made for its width."""
+
+AHEAD = 16
+"""A node's rows lie anywhere: memory is asked for each of them this many rows before it is added."""
 
 # ---- histograms --------------------------------------------------------------------------------------------------------------
 
@@ -81,14 +93,60 @@ def histogram(
         begin, end = bin_offsets[first], bin_offsets[min(first + width, len(bin_offsets) - 1)]
         out[chunk, begin:end] = 0
         flat_out = out[chunk].reshape(-1)
-        for i in range(len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks):
-            row = np.int64(rows[i])
+        start, stop = len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks
+        for i in range(start, stop):
+            row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, stop - 1)])
+            prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
+            prefetch(flat_q, np.uint64(later * n_channels))
             at = (block * n_rows + row) * width
             bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
             while bits != 0:
                 n = np.int64(lowest_bit(bits))
                 bits &= bits - one
                 add_row(flat_out, bin_offsets[first + n] + flat_blocks[at + n], flat_q, row, n_channels, lanes)
+
+
+@compiled
+def histogram_of_classes(
+    lo: int,
+    hi: int,
+    blocks: Array,
+    masks: Array,
+    skipped: Array,
+    bin_offsets: Array,
+    rows: Array,
+    q: Array,
+    out: Array,
+    n_classes: int,
+) -> None:
+    """As `histogram`, for statistics with one class a row, see `gpuboost.backends.cpu_one_hot`."""
+    n_blocks, n_rows, width = blocks.shape
+    n_chunks, n_channels = out.shape[0], np.uint64(out.shape[2])
+    n_columns, has_counts = q.shape[1], q.shape[1] > COUNT
+    flat_blocks, flat_q = blocks.reshape(-1), q.reshape(-1)
+    one = np.uint64(1)
+    for piece in range(lo, hi):
+        block, chunk = piece % n_blocks, piece // n_blocks
+        first = block * width
+        begin, end = bin_offsets[first], bin_offsets[min(first + width, len(bin_offsets) - 1)]
+        out[chunk, begin:end] = 0
+        flat_out = out[chunk].reshape(-1)
+        start, stop = len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks
+        for i in range(start, stop):
+            row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, stop - 1)])
+            prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
+            prefetch(flat_q, np.uint64(later * n_columns))
+            own = row * n_columns
+            label, weight = np.uint64(flat_q[own + CLASS]), flat_q[own + WEIGHT]
+            at = (block * n_rows + row) * width
+            bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
+            while bits != 0:
+                n = np.int64(lowest_bit(bits))
+                bits &= bits - one
+                cell = np.uint64(bin_offsets[first + n] + flat_blocks[at + n]) * n_channels
+                flat_out[cell + label] += weight
+                if has_counts:
+                    flat_out[cell + np.uint64(n_classes)] += flat_q[own + COUNT]
 
 
 @compiled
@@ -134,8 +192,8 @@ def complete(
 Best = tuple[Int, Int, Int, Int]
 """(score, feature, cut, missing_left); feature -1 is the constant classifier. Scores are integers, or the bits of floats."""
 
-GINI = 1
-"""Stands for the criterion "gini" in the arguments of compiled functions; 0 is "edge"."""
+EDGE, GINI, NEWTON, REBEL = 0, 1, 2, 3
+"""Stand for the criteria in the arguments of compiled functions."""
 
 
 @compiled
@@ -223,6 +281,31 @@ def gini(left: Array, start: Array, n_classes: int, whole: float) -> float:
 
 
 @compiled
+def rounding(start: Array, n_classes: int) -> float:
+    """Return more than what rounding can do to the difference of two scores of a node, or to 256 additions to a score.
+
+    A purity is right to n_classes + 2 units in the last place (2**-53) of the node's weight, so a score is to 2 n_classes + 7.
+    """
+    weight = np.int64(0)
+    for c in range(n_classes):
+        weight += np.int64(start[c])
+    return (n_classes + 128) * 2.0**-50 * np.float64(weight)
+
+
+@compiled
+def move(left: Array, i: int, histogram: Array, j: int, n_channels: int) -> Int:
+    """Add row j of ``histogram`` to row i of ``left``, both flat with ``n_channels`` entries a row. Return its sum."""
+    if n_channels >= LANES:
+        at, source = np.uint64(i * n_channels), np.uint64(j * n_channels)
+        return np.int64(move_row(left, at, histogram, source, np.uint64(n_channels // LANES)))
+    moved = np.int64(0)
+    for c in range(n_channels):
+        left[i * n_channels + c] += histogram[j * n_channels + c]
+        moved += histogram[j * n_channels + c]
+    return moved
+
+
+@compiled
 def sweep_gini(
     f: int,
     bin_offsets: Array,
@@ -234,26 +317,138 @@ def sweep_gini(
     whole: float,
     best: Best,
 ) -> Best:
-    """As `sweep`, for the criterion "gini"; ``whole`` is the node's purity."""
+    """As `sweep`, for the criterion "gini"; ``whole`` is the node's purity.
+
+    To move a mass m to the other side changes the score by at most 2 m, since no derivative of a purity is beyond 1. So
+    the scores of the next cuts are bounded, and one is worked out only where its bound is above the best.
+    """
     n_channels = histogram.shape[1]
     first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
-    missing = histogram[first + MISSING_CODE]
-    both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the right and on the left
-    both[1] = missing
-    for cut in range(1, n_bins if has_missing[f] else n_bins - 1):
-        for c in range(n_channels):
-            h = histogram[first + cut, c]
-            both[0, c] += h
-            both[1, c] += h
-        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
-            left = both[missing_left]
+    flat, n_sides = histogram.reshape(-1), 2 if has_missing[f] else 1
+    both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the left and on the right
+    flat_both, bounds = both.reshape(-1), np.full(2, np.inf)
+    add_row(flat_both, 0, flat, first + MISSING_CODE, n_channels, ())
+    slack = rounding(start, n_classes)
+    for cut in range(1, n_bins + n_sides - 2):
+        moved = move(flat_both, 0, flat, first + cut, n_channels)
+        if n_sides == 2:
+            add_row(flat_both, 1, flat, first + cut, n_channels, ())
+        for s in range(n_sides):
+            bounds[s] += 2.0 * np.float64(moved)
+            if bounds[s] <= most:
+                continue
             if min_count > 0:
-                count = np.int64(left[n_classes])
+                count = np.int64(both[s, n_classes])
                 if min(count, np.int64(start[n_classes]) - count) < min_count:
                     continue
-            found = gini(left, start, n_classes, whole)
+            found = gini(both[s], start, n_classes, whole)
+            bounds[s] = found + slack
+            if found > most:
+                most, feature, chosen, side = found, f, cut, 1 - s
+    return np.float64(most).view(np.int64), feature, chosen, side
+
+
+@compiled
+def newton_gain(gradient: int, curvature: int) -> float:
+    g = np.float64(gradient)
+    return g * g / np.float64(curvature) if curvature != 0 else 0.0
+
+
+@compiled
+def sweep_newton(
+    f: int,
+    bin_offsets: Array,
+    has_missing: Array,
+    histogram: Array,
+    start: Array,
+    n_classes: int,
+    min_count: int,
+    whole: float,
+    best: Best,
+) -> Best:
+    """As `sweep`, for the criterion "newton"; ``whole`` is the node's gain.
+
+    A cut after an empty bin is worth what the cut before the bin is, which comes first.
+    """
+    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    score, feature, chosen, side = best
+    most = np.int64(score).view(np.float64)
+    all_g, all_h = np.int64(start[0]), np.int64(start[1])
+    all_n = np.int64(start[n_classes]) if min_count > 0 else 0
+    missing_g, missing_h = np.int64(histogram[first, 0]), np.int64(histogram[first, 1])
+    missing_n = np.int64(histogram[first, n_classes]) if min_count > 0 else 0
+    last = n_bins if has_missing[f] else n_bins - 1
+    right_g, right_h, right_n = np.int64(0), np.int64(0), np.int64(0)  # on the left with the missing values on the right
+    for cut in range(1, last):
+        h = histogram[first + cut]
+        if cut > 1 and h[0] == 0 and h[1] == 0 and (min_count == 0 or h[n_classes] == 0):
+            continue
+        right_g += h[0]
+        right_h += h[1]
+        if min_count > 0:
+            right_n += h[n_classes]
+        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
+            a, b, n = right_g, right_h, right_n
+            if missing_left:
+                a, b, n = a + missing_g, b + missing_h, n + missing_n
+            if b <= 0 or b >= all_h or (min_count > 0 and min(n, all_n - n) < min_count):
+                continue
+            x, y = np.float64(a), np.float64(all_g - a)
+            found = x * x / np.float64(b) + y * y / np.float64(all_h - b) - whole
+            if found > most:
+                most, feature, chosen, side = found, f, cut, missing_left
+    return np.float64(most).view(np.int64), feature, chosen, side
+
+
+@compiled
+def exponential_loss(edges: Array, mass: Array, roots: Array) -> float:
+    """Return the loss of the best coefficients, see `gpuboost.backends.base.Backend.expand`. ``roots`` is scratch.
+
+    Without the sum, which has to be taken in order, the loop over the classes is vector code.
+    """
+    for c in range(len(roots)):
+        edge = np.int64(edges[c])
+        roots[c] = np.sqrt(np.float64(mass[c] + edge) * np.float64(mass[c] - edge))
+    loss = 0.0
+    for c in range(len(roots)):
+        loss += roots[c]
+    return loss
+
+
+@compiled
+def sweep_rebel(
+    f: int,
+    bin_offsets: Array,
+    has_missing: Array,
+    histogram: Array,
+    start: Array,
+    n_classes: int,
+    min_count: int,
+    mass: Array,
+    roots: Array,
+    best: Best,
+) -> Best:
+    """As `sweep`, for the criterion "rebel"; ``mass`` are the root's sums of abs(q), ``roots`` is scratch."""
+    n_channels = histogram.shape[1]
+    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    score, feature, chosen, side = best
+    most, whole = np.int64(score).view(np.float64), exponential_loss(start, mass, roots)
+    both = np.zeros((2, n_channels), np.int32)  # edges of the cuts with the missing values on the right and on the left
+    for c in range(n_channels):
+        both[0, c] = start[c]
+        both[1, c] = start[c] - 2 * histogram[first + MISSING_CODE, c]
+    for cut in range(1, n_bins if has_missing[f] else n_bins - 1):
+        for c in range(n_channels):
+            h = 2 * histogram[first + cut, c]
+            both[0, c] -= h
+            both[1, c] -= h
+        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
+            edges = both[missing_left]
+            if min_count > 0 and start[n_classes] - abs(np.int64(edges[n_classes])) < 2 * min_count:
+                continue
+            found = whole - exponential_loss(edges, mass, roots)
             if found > most:
                 most, feature, chosen, side = found, f, cut, missing_left
     return np.float64(most).view(np.int64), feature, chosen, side
@@ -269,6 +464,7 @@ def finish(
     skipped: Array,
     total: Array,
     other_total: Array,
+    mass: Array,
     n_classes: int,
     min_count: int,
     criterion: int,
@@ -280,7 +476,7 @@ def finish(
     """Finish the histograms of the usable features lo..hi-1 and sweep them while they are in the cache.
 
     ``child`` is the node whose rows were counted. ``other`` holds its parent's histogram and gets its sibling's; for a root it
-    is empty.
+    is empty. ``mass`` are the root's sums of abs(q), for the criterion "rebel".
     """
     n_channels = child.shape[1]
     edges, starts = np.zeros(n_channels, np.int32), np.zeros((2, n_channels), np.int32)
@@ -288,20 +484,33 @@ def finish(
     score, other_score = np.int64(0), np.int64(0)
     for c in range(len(total)):
         start[c], other_start[c] = total[c], other_total[c]
-        if c < n_classes and criterion != GINI:
+        if c < n_classes and criterion == EDGE:
             score += abs(total[c])
             other_score += abs(other_total[c])
     best, other_best = (score, -1, 0, 0), (other_score, -1, 0, 0)
     whole, other_whole = 0.0, 0.0
     if criterion == GINI:
         whole, other_whole = purity(start, n_classes), purity(other_start, n_classes)
+    elif criterion == NEWTON:
+        whole, other_whole = newton_gain(start[0], start[1]), newton_gain(other_start[0], other_start[1])
+    roots = np.empty(len(mass), np.float64)
     for u in range(lo, hi):
         f = usable[u]
         complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
+        if criterion == REBEL:
+            best = sweep_rebel(f, bin_offsets, has_missing, child, start, n_classes, min_count, mass, roots, best)
+            continue
         if criterion == GINI:
             best = sweep_gini(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
             if len(other):
                 other_best = sweep_gini(
+                    f, bin_offsets, has_missing, other, other_start, n_classes, min_count, other_whole, other_best
+                )
+            continue
+        if criterion == NEWTON:
+            best = sweep_newton(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
+            if len(other):
+                other_best = sweep_newton(
                     f, bin_offsets, has_missing, other, other_start, n_classes, min_count, other_whole, other_best
                 )
             continue
@@ -381,12 +590,11 @@ def select(step: Int, nodes: Array, current: Array, n_slots: int) -> bool:
 
 
 @compiled
-def partition(
-    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_voting: int, m: int
-) -> None:
-    """Divide node m of one tree; rows keep their order on both sides, which keeps later reads sequential."""
-    node = nodes[m]
-    start, stop, child = node[START], node[STOP], node[LEFT]
+def divide(blocks: Array, rows: Array, buffer: Array, start: Int, stop: Int, node: Array) -> Int:
+    """Put the rows of ``rows[start:stop]`` that the node's cut sends to the left before the others; return where those begin.
+
+    They keep their order on both sides, which keeps later reads sequential.
+    """
     width = blocks.shape[2]
     block, place = blocks[node[FEATURE] // width], node[FEATURE] % width
     # Left iff low <= code <= cut, where low admits or refuses the missing code 0: one comparison, modulo 256.
@@ -403,6 +611,17 @@ def partition(
         n_right += not goes_left
     middle = start + n_left
     rows[middle:stop] = buffer[:n_right]
+    return middle
+
+
+@compiled
+def partition(
+    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_voting: int, m: int
+) -> None:
+    """Divide node m of one tree."""
+    node = nodes[m]
+    start, stop, child = node[START], node[STOP], node[LEFT]
+    middle = divide(blocks, rows, buffer, start, stop, node)
     nodes[child, START], nodes[child, STOP] = start, middle
     nodes[child + 1, START], nodes[child + 1, STOP] = middle, stop
     for c in range(totals.shape[1]):
@@ -428,9 +647,11 @@ def expand(
     totals: Array,
     edges: Array,
     histograms: Array,
+    mass: Array,
     n_classes: int,
     min_count: int,
     criterion: int,
+    one_hot: bool,
     small: int,
     large: int,
     lanes: tuple[int, ...],
@@ -440,7 +661,11 @@ def expand(
     child, none = histograms[slot], histograms[:0]
     other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     own = rows[nodes[small, START] : nodes[small, STOP]]
-    histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, histograms[slot : slot + 1], lanes)
+    sums = histograms[slot : slot + 1]
+    if one_hot:
+        histogram_of_classes(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, n_classes)
+    else:
+        histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, lanes)
     best, other_best = finish(
         0,
         len(usable),
@@ -450,6 +675,7 @@ def expand(
         skipped,
         totals[small],
         totals[large],
+        mass,
         n_classes,
         min_count,
         criterion,
@@ -464,8 +690,83 @@ def expand(
 
 
 @compiled
+def order_children(nodes: Array, current: int) -> tuple[Int, Int]:
+    """Return the child of the current node that has fewer rows, and the other, which inherits the histogram's slot."""
+    left, right = nodes[current, LEFT], nodes[current, LEFT] + 1
+    middle = (nodes[left, START] + nodes[right, STOP]) // 2
+    small, large = (left, right) if nodes[left, STOP] <= middle else (right, left)
+    if nodes[large, SLOT] != nodes[current, SLOT]:
+        nodes[small, SLOT], nodes[large, SLOT] = nodes[large, SLOT], nodes[small, SLOT]
+    return small, large
+
+
+@compiled
+def grow(
+    lo: int,
+    hi: int,
+    blocks: Array,
+    masks: Array,
+    usable: Array,
+    bin_offsets: Array,
+    has_missing: Array,
+    skipped: Array,
+    rows: Array,
+    q: Array,
+    nodes: Array,
+    totals: Array,
+    edges: Array,
+    current: Array,
+    histograms: Array,
+    buffer: Array,
+    mass: Array,
+    n_classes: int,
+    n_voting: int,
+    min_count: int,
+    criterion: int,
+    one_hot: bool,
+    lanes: tuple[int, ...],
+) -> None:
+    """Grow the trees lo..hi-1, one after another, in the same memory for histograms."""
+    n_cuts = nodes.shape[1] // 2
+    shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
+    for t in range(lo, hi):
+        own = (rows[t], q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
+        expand(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
+        for s in range(n_cuts):
+            if not select(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
+                break
+            if nodes[t, current[t], LEFT] == 0:
+                continue
+            partition(blocks, rows[t], buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
+            if s + 1 < n_cuts:
+                small, large = order_children(nodes[t], current[t])
+                expand(*shared, *own, n_classes, min_count, criterion, one_hot, small, large, lanes)
+
+
+@compiled
 def node_of_rows(rows: Array, nodes: Array, out: Array) -> None:
     for m in range(len(nodes)):
         if nodes[m, LEFT] == 0:
             for i in range(nodes[m, START], nodes[m, STOP]):
+                out[rows[i]] = m
+
+
+@compiled
+def place_weightless(lo: int, hi: int, q: Array, blocks: Array, nodes: Array, out: Array) -> None:
+    """Write the leaf of the rows without weight, which a growth on one class a row leaves out: the same divisions once more."""
+    rows, buffer = np.empty(hi - lo, np.int32), np.empty(hi - lo, np.int32)
+    n: Int = 0
+    for i in range(lo, hi):
+        rows[n] = i
+        n += q[i, WEIGHT] == 0
+    bounds = np.zeros((len(nodes), 2), np.int64)
+    bounds[0, 1] = n
+    for m in range(len(nodes)):
+        start, stop, child = bounds[m, 0], bounds[m, 1], nodes[m, LEFT]
+        if child > 0:
+            middle = divide(blocks, rows, buffer, start, stop, nodes[m])
+            bounds[child, 0], bounds[child, 1] = start, middle
+            bounds[child + 1, 0], bounds[child + 1, 1] = middle, stop
+        else:
+            for i in range(start, stop):
                 out[rows[i]] = m

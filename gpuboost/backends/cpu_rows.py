@@ -85,6 +85,22 @@ def reweight(lo: int, hi: int, state: Array, signs: Array, group: Array, table: 
 
 
 @compiled
+def project(lo: int, hi: int, state: Array, signs: Array, coefficients: Array, magnitude: Array, side: Array) -> Float:
+    largest = 0.0
+    for i in range(lo, hi):
+        r = 0.0
+        for c in range(state.shape[1]):
+            product = state[i, c] * coefficients[c]
+            r += product if signs[i, c] > 0 else -product
+        size = abs(r)
+        size = size if size >= STATE_FLOOR else 0.0
+        magnitude[i, 0] = size
+        side[i, 0] = -1 if r < 0.0 else 1
+        largest = size if size > largest else largest
+    return largest
+
+
+@compiled
 def flip(lo: int, hi: int, q: Array, group: Array, signs: Array, n_channels: int, out: Array) -> Array:
     sums = np.zeros(n_channels, np.int64)
     n_classes = signs.shape[1]
@@ -191,12 +207,25 @@ def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -
     for i in range(lo, hi):
         own = scores[i, target[i]]
         n_above = 0
-        for k in range(target[i]):  # a tie is lost to a lower class
-            n_above += scores[i, k] >= own
-        for k in range(target[i] + 1, scores.shape[1]):
+        for k in range(scores.shape[1]):  # the same length for all rows: the compiler makes vectors of it
             n_above += scores[i, k] > own
+        if n_above == 0:
+            for k in range(target[i]):  # a tie is lost to a lower class
+                n_above += scores[i, k] == own
         wrong += units[i] * (n_above > 0)
     return wrong
+
+
+@compiled
+def confusion(lo: int, hi: int, scores: Array, target: Array, units: Array) -> Array:
+    n_classes = scores.shape[1]
+    counts = np.zeros((n_classes, n_classes), np.int64)
+    for i in range(lo, hi):
+        best = 0
+        for k in range(1, n_classes):
+            best = k if scores[i, k] > scores[i, best] else best
+        counts[target[i], best] += units[i]
+    return counts
 
 
 @compiled

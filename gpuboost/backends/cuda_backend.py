@@ -14,12 +14,12 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda_binning import encode
 from gpuboost.backends.cuda_growth import CudaGrowth, Recording
 from gpuboost.backends.cuda_matrix import CudaMatrix
-from gpuboost.backends.cuda_rows import CudaRows
+from gpuboost.backends.cuda_softmax import CudaSoftmax
 from gpuboost.backends.gpu import Gpu, GpuArray
 from gpuboost.binning import BinMapper, BinnedMatrix
 
 
-class CudaBackend(CudaGrowth, CudaRows, Backend):
+class CudaBackend(CudaGrowth, CudaSoftmax, Backend):
     """Every primitive as launches on one device.
 
     Parameters

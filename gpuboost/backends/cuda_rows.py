@@ -22,7 +22,8 @@ from gpuboost.tree import Tree
 IntArray = NDArray[np.int64]
 
 CELLS = 6144
-"""Pairs of sums that a block of ``group_sums`` keeps in shared memory: 48 KB, which every device has without asking."""
+"""Pairs of int32 in ``group_sums``, or int64 in ``confusion``, that a block keeps in shared memory: 48 KB, which every device
+has without asking."""
 PAIRS = 2048
 """(row, tree) pairs of a tile of ``predict``, TILE in ``predict.cu``."""
 TILE_ROWS = 32
@@ -197,6 +198,17 @@ class CudaRows:
         launch(self.gpu, "reweight", grid, (*own, *state.shape, fixedpoint.STATE_FLOOR), block=block)
         return maximum
 
+    def project(
+        self, state: GpuArray, signs: GpuArray, coefficients: NDArray[np.float64]
+    ) -> tuple[GpuArray, GpuArray, Pending]:
+        n_rows, n_classes = state.shape
+        magnitude, side = self.gpu.empty((n_rows, 1), np.float64), self.gpu.empty((n_rows, 1), np.int8)
+        maximum = Pending(self.gpu)
+        grid, block = self._pairs(n_rows, 1)
+        own = (state, signs, self.put(coefficients), magnitude, side, maximum.bits)
+        launch(self.gpu, "project", grid, (*own, n_rows, n_classes, fixedpoint.STATE_FLOOR), block=block)
+        return magnitude, side, maximum
+
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     def apply(self, tree: Tree, data: CudaMatrix) -> GpuArray:
@@ -225,14 +237,28 @@ class CudaRows:
     def error(self, scores: GpuArray, target: GpuArray, units: GpuArray) -> int:
         n_rows, n_classes = scores.shape
         labels, signs = (self._int32(target), None) if len(target.shape) == 1 else (None, target)
-        lanes = min(32, 1 << (n_classes - 1).bit_length())
+        lanes = lanes_of_row(n_classes)
         wrong = self._zeros(1)
         grid = (min(-(-n_rows * lanes // 1024), 8 * self.gpu.limits.n_multiprocessors),)
         launch(self.gpu, "errors", grid, (scores, labels, signs, units, wrong, n_rows, n_classes, lanes))
         return int(self.gpu.get(wrong)[0])
 
+    def confusion(self, scores: GpuArray, target: GpuArray, units: GpuArray) -> IntArray:
+        n_rows, n_classes = scores.shape
+        lanes, in_shared = lanes_of_row(n_classes), n_classes**2 <= CELLS
+        counts = self._zeros(n_classes**2).reshape(n_classes, n_classes)
+        grid = (min(-(-n_rows * lanes // 1024), 2 * self.gpu.limits.n_multiprocessors),)
+        arguments = (scores, self._int32(target), units, counts, n_rows, n_classes, lanes, int(in_shared))
+        launch(self.gpu, "confusion", grid, arguments, shared_bytes=8 * n_classes**2 * in_shared)
+        return self.gpu.get(counts)
+
 
 # ---- the shape of launches ---------------------------------------------------------------------------------------------------
+
+
+def lanes_of_row(n_classes: int) -> int:
+    """Return how many lanes of a warp share a row's scores: a power of two."""
+    return min(32, 1 << (n_classes - 1).bit_length())
 
 
 def best_block(n: int) -> int:

@@ -41,6 +41,10 @@ class Problem:
     factor: NDArray[np.float64]
     single_label: bool
 
+    def outputs(self, tree: Tree) -> tuple[Device, NDArray[np.float64]]:
+        """Return where each row arrives in a tree, and what that adds to the scores: see `Part`."""
+        return self.backend.apply(tree, self.data), tree.values
+
 
 @dataclass(frozen=True)
 class Part:
@@ -63,7 +67,7 @@ class Part:
 
 def apply(tree: Tree, problem: Problem) -> Part:
     """Let the rows of a set go through a tree."""
-    return Part(tree, problem.backend.apply(tree, problem.data), tree.values)
+    return Part(tree, *problem.outputs(tree))
 
 
 @dataclass(frozen=True)

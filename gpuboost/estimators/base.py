@@ -6,7 +6,6 @@ import copy
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
@@ -16,17 +15,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.threads import usable_threads
 from gpuboost.boosters.base import Booster, Note
 from gpuboost.costs import check_cost_matrix, least_cost
-from gpuboost.devices import open_backend
-from gpuboost.ensemble import Ensemble
 from gpuboost.estimators import parameters
 from gpuboost.estimators.arrays import like, to_host
 from gpuboost.estimators.columns import compare_columns, record_columns
 from gpuboost.estimators.costs import mean_cost, refuse_many_labels
 from gpuboost.estimators.features import to_matrix
 from gpuboost.estimators.labels import LabelEncoder, label_array, shown
+from gpuboost.estimators.model import TreeModel
 from gpuboost.estimators.priors import PriorBooster
 from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
@@ -46,7 +43,7 @@ Finish = Callable[[Floats], NDArray[Any]]
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
-class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the boosting classifiers.
 
     A subclass declares the constructor's parameters, makes the booster, and says how scores and probabilities belong together.
@@ -77,7 +74,10 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the scores (n_classes,) whose probabilities are ``positive / total``."""
 
     def _costs(self) -> Any:
-        """Return the cost matrix to train by, in any form that `check_cost_matrix` takes; None if there is none."""
+        """Return the cost matrix to train by, in any form that `check_cost_matrix` takes; None if there is none.
+
+        With one, the mean cost of the predictions stands in the history, and early stopping looks at it in place of the error.
+        """
         return None
 
     # ---- training ----------------------------------------------------------------------------------------------------------
@@ -116,9 +116,9 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         remarks = fitted._fit(X, y, sample_weight, eval_set)
         # Only now: a fit that fails changes nothing.
         own = self.get_params(deep=False)
+        for name in vars(self).keys() - vars(fitted).keys():
+            del self.__dict__[name]
         self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in own})
-        if not hasattr(fitted, "feature_names_in_"):
-            self.__dict__.pop("feature_names_in_", None)
         for remark in remarks:
             warn(remark)
         return self
@@ -128,7 +128,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         started = time.perf_counter()
         self._check_parameters()
         previous = copy.copy(self) if self.warm_start and self.__sklearn_is_fitted__() else None
-        with open_backend(self.device, self.n_jobs) as backend:
+        with self._open() as backend:
             matrix = within_reach(backend, self._matrix(X, reset=previous is None))
             sample, encoder = training_sample(matrix, y, sample_weight, self.class_weight)
             self.classes_, self.multi_label_ = encoder.classes, encoder.multi_label
@@ -137,14 +137,18 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 self._check_continuation(previous, encoder)
             sample, evaluation = self._evaluation(backend, sample, eval_set, encoder)
+            costs = self._checked_costs(encoder)
             booster = self._make_booster(encoder, sample, previous)
-            training, usable = self._train(backend, booster, sample, evaluation, encoder, previous, started)
-        self.ensemble_ = Ensemble.from_rounds(training.rounds, len(encoder.classes))
+            training, usable = self._train(backend, booster, sample, evaluation, encoder, costs, previous, started)
+        self._keep(training.rounds)
         self.history_ = training.history
-        self.n_estimators_ = self.ensemble_.n_rounds
+        self.n_estimators_ = len(training.rounds)
         self.stop_reason_ = training.reason
         self.device_ = backend.device
         remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
+        if costs is not None and len(costs) > 1 and not costs.any(axis=1).all():
+            free = encoder.classes[~costs.any(axis=1)]
+            remarks.append(f"missing the classes {shown(free)} costs nothing: their rows of the cost matrix are zero")
         if training.reason == "interrupted":
             remarks.append(f"interrupted after {self.n_estimators_} rounds; the model keeps them")
         return remarks
@@ -156,15 +160,16 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample: Sample,
         evaluation: dict[str, Sample],
         encoder: LabelEncoder,
+        costs: Floats | None,
         previous: Self | None,
         started: float,
     ) -> tuple[Training, bool]:
-        """Bin the data and run the booster. Return also whether a column of X can be cut."""
+        """Load the data and run the booster. Return also whether there is something to learn from."""
         if previous is None:
-            self.bin_mapper_ = sample.fit_bins(self.max_bins, usable_threads(self.n_jobs))
-        problem, usable = sample.problem(backend, self.bin_mapper_, encoder)
+            self._prepare(sample)
+        problem, usable = self._problem(backend, sample, encoder)
         units = sample.units()
-        if not usable or len(encoder.classes) == 1:
+        if not usable:
             positive = units @ (problem.signs > 0)
             booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())), self._notes)
         names = list(evaluation)
@@ -173,11 +178,10 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             problem,
             units,
             n_rounds=self.n_estimators,
-            done=previous.ensemble_.rounds() if previous else (),
-            history=self._history_so_far(names, previous),
-            evaluation={
-                name: (one.problem(backend, self.bin_mapper_, encoder)[0], one.units()) for name, one in evaluation.items()
-            },
+            done=previous._rounds() if previous else (),
+            history=self._history_so_far(names, ("error",) if costs is None else ("error", "cost"), previous),
+            evaluation={name: (self._problem(backend, one, encoder)[0], one.units()) for name, one in evaluation.items()},
+            costs=costs,
             stopping=self._stopping(),
             callbacks=parameters.check_callables("callbacks", self.callbacks),
             verbose=int(self.verbose),
@@ -208,6 +212,14 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return Patience(self.n_iter_no_change or DEFAULT_PATIENCE)
         return SmoothedError(self.n_iter_no_change)
 
+    def _checked_costs(self, encoder: LabelEncoder) -> Floats | None:
+        """Return the cost matrix to train by in the order of the classes, if there is one."""
+        costs = self._costs()
+        if costs is None:
+            return None
+        refuse_many_labels(encoder.multi_label)
+        return check_cost_matrix(costs, encoder.classes)
+
     # ---- checks ------------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -237,15 +249,19 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"got {self.n_estimators}"
             )
 
-    def _history_so_far(self, names: list[str], previous: Self | None) -> History:
-        """Return one list for each quantity that will be recorded; NaN for earlier rounds that did not record it."""
-        if self.early_stopping and previous and f"{names[0]}_error" not in previous.history_:
-            raise ValueError("warm_start=True with early stopping needs the evaluation set to be there from the first fit on")
+    def _history_so_far(self, names: list[str], mistakes: tuple[str, ...], previous: Self | None) -> History:
+        """Return one list for each quantity that will be recorded; NaN for earlier rounds that did not record it.
+
+        ``mistakes`` are what is recorded of them; early stopping looks at the last.
+        """
+        if self.early_stopping and previous and f"{names[0]}_{mistakes[-1]}" not in previous.history_:
+            missing = "evaluation set" if f"{names[0]}_error" not in previous.history_ else "cost matrix"
+            raise ValueError(f"warm_start=True with early stopping needs the {missing} to be there from the first fit on")
         keys = [
             "train_loss",
             *self._notes,
-            *(f"{name}_{what}" for name in names for what in ("loss", "error")),
-            "train_error",
+            *(f"{name}_{what}" for name in names for what in ("loss", *mistakes)),
+            *(f"train_{what}" for what in mistakes),
             "seconds",
         ]
         if previous is None:
@@ -267,16 +283,16 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Score the rows of X block by block; return what ``finish`` makes of them."""
         check_is_fitted(self)
         matrix = self._matrix(X, reset=False)
-        (n_rows, n_features), n_classes = matrix.shape, self.ensemble_.n_classes
+        (n_rows, n_features), n_classes = matrix.shape, len(self.classes_)
         step = max(1, BLOCK_BYTES // (n_features + 8 * n_classes))
         parts = []
-        with open_backend(self.device, self.n_jobs) as backend:
+        with self._open() as backend:
             matrix = within_reach(backend, matrix)
             for first in range(0, n_rows, step):
                 block = matrix[first : first + step]
-                data = backend.encode(self.bin_mapper_, block)
+                data = self._encode(backend, block)
                 scores = backend.put(np.zeros((block.shape[0], n_classes)))
-                backend.predict(self.ensemble_, data, scores, 0, self.ensemble_.n_trees)
+                self._add_scores(backend, data, scores, 0, self.n_estimators_)
                 parts.append(finish(backend.get(scores)))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]
 
@@ -284,14 +300,13 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Check X at once, and return a generator of what ``finish`` makes of the scores after 1, 2, ... trees."""
         check_is_fitted(self)
         matrix = self._matrix(X, reset=False)
-        ensemble, mapper, device, n_jobs = self.ensemble_, self.bin_mapper_, self.device, self.n_jobs
 
         def stages() -> Iterator[Any]:
-            with open_backend(device, n_jobs) as backend:
-                data = backend.encode(mapper, within_reach(backend, matrix))
-                scores = backend.put(np.zeros((matrix.shape[0], ensemble.n_classes)))
-                for first, stop in pairwise(ensemble.round_offset.tolist()):
-                    backend.predict(ensemble, data, scores, first, stop)
+            with self._open() as backend:
+                data = self._encode(backend, within_reach(backend, matrix))
+                scores = backend.put(np.zeros((matrix.shape[0], len(self.classes_))))
+                for t in range(self.n_estimators_):
+                    self._add_scores(backend, data, scores, t, t + 1)
                     yield like(finish(backend.get(scores).copy()), X)
 
         return stages()
@@ -445,15 +460,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- what scikit-learn asks --------------------------------------------------------------------------------------------
 
-    @property
-    def feature_importances_(self) -> Floats:
-        """Each feature's share of the edge that all cuts have won, shape (n_features,); zeros if there is no cut."""
-        check_is_fitted(self)
-        gains = self.ensemble_.feature_gains(self.n_features_in_)
-        return gains / (gains.sum() or 1.0)
-
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "ensemble_")
+        return hasattr(self, "n_estimators_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

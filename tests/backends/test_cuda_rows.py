@@ -273,6 +273,23 @@ def test_errors_by_brute_force(cuda: CudaBackend, n_rows: int, n_classes: int) -
         assert cuda.error(on_device, cuda.put(target), cuda.put(units)) == expected
 
 
+@pytest.mark.parametrize("n_classes", [1, 2, 31, 32, 33, 78, 79])
+@pytest.mark.parametrize("n_rows", [1, 67])
+def test_confusion_by_brute_force(cuda: CudaBackend, n_rows: int, n_classes: int) -> None:
+    rng = np.random.default_rng([n_rows, n_classes])
+    scores = rng.choice([-np.inf, -1.0, -0.0, 0.0, 2.0, np.inf], (n_rows, n_classes))
+    scores[rng.random(scores.shape) < 0.7] = 2.0  # ties
+    scores[0] = -np.inf
+    labels = rng.integers(0, n_classes, n_rows).astype(np.int32)
+    units = rng.integers(1, 2**50, n_rows)
+    expected = np.zeros((n_classes, n_classes), np.int64)
+    for row, label, unit in zip(scores.tolist(), labels, units, strict=True):
+        expected[label, row.index(max(row))] += unit
+    for _ in range(2):  # the second time where the first left its counts
+        found = cuda.confusion(cuda.put(scores), cuda.put(labels), cuda.put(units))
+        assert found.tolist() == expected.tolist()
+
+
 def test_error_of_a_heavy_row(cuda: CudaBackend) -> None:
     units = cuda.put(np.array([2**62, 2**61]))
     scores = cuda.put(np.array([[0.0, 1.0], [1.0, 0.0]]))

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from gpuboost.backends import cuda_growth
-from gpuboost.backends.base import Backend, Counts, Start, Stats
+from gpuboost.backends.base import Backend, Counts, SoftmaxRows, Start, Stats
 from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.backends.gpu import Limits
 from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
+from tests.backends.test_softmax import random_rows
 from tests.candidates import tight_plan
 from tests.cuda_on_cpu import forked, mutants, sanitized
 from tests.cuda_on_cpu.gpu import EmulatedGpu
@@ -74,6 +76,85 @@ def gini(gpu: EmulatedGpu) -> None:
     labels = (codes[0] // 2 + rng.integers(0, 2, 400)) % 3
     q = np.where(labels[:, None] == np.arange(3), (rng.integers(0, 4, 400) * (codes[1] > 1))[:, None], 0)
     same_growth(gpu, coded(codes), lambda backend: replace(stats_of(backend, q), criterion="gini"), 7)
+
+
+def rebel(gpu: EmulatedGpu) -> None:
+    """Two stumps side by side by what the best coefficients win, with missing values and counts, and one by ties."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(4)
+    n_rows = 900
+    codes = rng.integers(0, 7, (5, n_rows))
+    codes[1] = 1 + codes[0]  # the same cuts, but that missing values are apart
+    q = [rng.integers(-40, 41, (n_rows, 3)) + 30 * (codes[2 * k] > 3)[:, None] * [1, -1, 0] for k in range(2)]
+    counts = rng.integers(0, 3, n_rows)
+
+    def batch(backend: Backend) -> Stats:
+        alone = [stats_of(backend, one, counts, 200) for one in q]
+        both = np.concatenate([backend.get(stats.q)[..., :4] for stats in alone])
+        signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
+        return Stats(backend.put(both), 0, signed, mass, 200, "rebel")
+
+    same_growth(gpu, coded(codes), batch, 2)
+    nothing = np.tile([[3, -3]], (8, 1))  # no cut wins anything
+    same_growth(
+        gpu, coded([[1, 1, 1, 1, 2, 2, 2, 2]]), lambda backend: replace(stats_of(backend, nothing), criterion="rebel"), 2
+    )
+
+
+def project(gpu: EmulatedGpu) -> None:
+    """Sums that depend on the order of the channels, of several rows for each thread; some below the floor."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(5)
+    state = rng.random((5000, 4)) * 10.0 ** -rng.choice([0, 3, 16, 270], (5000, 4))
+    signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
+    coefficients = np.array([0.3, -1.7, 1e-3, 0.9])
+
+    def results(backend: Backend) -> list[object]:
+        magnitude, side, maximum = backend.project(backend.put(state), backend.put(signs), coefficients)
+        return [backend.get(magnitude), backend.get(side), float(maximum)]
+
+    for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
+
+
+def softmax(gpu: EmulatedGpu) -> None:
+    """Probabilities of all kinds: derivatives and Newton trees, a step, and the losses of three candidates."""
+    gpu.limits = ONE_PROCESSOR
+    p, target, repeat, factor = random_rows(5000, 4, 9)
+    pairs = np.array([(0, 2), (-1, 1), (1, 3)])
+    rng = np.random.default_rng(9)
+    codes, weights = rng.integers(0, 6, (3, 5000)), rng.integers(1, 9, 5000).astype(np.int32)
+    codes[1] = 1 + target + (rng.random(5000) < 0.3)
+    codes[2, :3] = 7  # rows with a gradient and no curvature
+    groups = rng.integers(0, 5, (3, 5000)).astype(np.int32)
+    factors = np.exp(rng.normal(size=(3, 5, 2)))
+    p[:3] = [1.0, STATE_FLOOR, STATE_FLOOR, STATE_FLOOR]  # losses that are near the limit
+    target[:3], factor[:3] = 1, 1.0
+
+    def results(backend: Backend) -> list[object]:
+        own = (np.zeros_like(target), repeat, np.ones_like(factor))
+        rows = SoftmaxRows(*(backend.put(a) for a in (p, target, repeat, factor)))
+        counts = Counts(backend.put(weights), 2)
+        stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, backend.put(weights))
+        plain = backend.softmax_statistics(rows, pairs, 11, 12, counts)
+        found: list[object] = [backend.largest_miss(rows), *backend.softmax_sums(rows, 30), plain.signed, plain.mass]
+        found += [np.array(backend.get(plain.q))[:, :, :3], stats.signed, stats.mass]
+        for given in (None, backend.put(weights)):
+            stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, given)
+            frontier = grow(backend, backend.load(coded(codes)), stats, 4)
+            nodes = np.array(backend.read_nodes(frontier)[0])
+            found += [np.ascontiguousarray(nodes[:, :, 2:6]), nodes[:, :, 8].copy()]
+        fitted = SoftmaxRows(
+            backend.put(np.array([[1.0 - 2.0**-53, 3e-18, 4e-18, 1e-18]])), *(backend.put(a[3:4]) for a in own)
+        )
+        found += backend.softmax_sums(fitted, 80)
+        on_device = backend.put(groups)
+        found.append(backend.softmax_losses(rows, on_device, pairs, factors, [[], [1], [2, 0]], 32))
+        backend.softmax_step(rows.p, on_device, pairs, factors, [2, 0, 1])
+        return [*found, backend.get(rows.p)]
+
+    for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
 
 
 def wide(gpu: EmulatedGpu) -> None:
@@ -148,6 +229,7 @@ def rows(gpu: EmulatedGpu) -> None:
         found += [backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
         f = backend.put(scores)
         found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
+        found.append(backend.confusion(f, backend.put(labels), backend.put(units)))
         backend.add_scores(f, g, table[:, 0])
         return [*found, backend.get(f)]
 
@@ -246,6 +328,11 @@ MUTANTS = {
         gini, "sweep", "purity(right_squares, right_sum) -", "purity(left_squares, left_sum) -"
     ),
     "squares of a wrong side": planted(gini, "sweep", "const int right = total - left;", "const int right = left - total;"),
+    "the classes share a mass": planted(rebel, "sweep", "const i64 t = *mass++;", "const i64 t = *mass;"),
+    "the mass of the other tree": planted(rebel, "sweep", "mass + (i64)blockIdx.z * n_classes", "mass"),
+    "the left side for the edge": planted(rebel, "sweep", "loss(t, total - 2 * left)", "loss(t, total - left)"),
+    "the loss, not what is won of it": planted(rebel, "sweep", "gain = whole - cut;", "gain = cut;"),
+    "a root in single precision": planted(rebel, "sweep", "return __dsqrt_rn(", "return __fsqrt_rn((float)"),
     "votes where there are none": planted(gini, "partition", "if (c < n_classes) {", "if (c < n_channels) {"),
     # ---- select
     "the highest of equal nodes": planted(ties, "select", "node < best)", "node > best)"),
@@ -270,6 +357,52 @@ MUTANTS = {
     ),
     "the cursor is cleared too early": planted(growth, "partition", "    __syncwarp();", ""),
     "a zero edge votes for": planted(ties, "partition", "votes_for_right = edge > 0", "votes_for_right = edge >= 0"),
+    # ---- the roots' mass
+    "the mass has a sign": planted(rebel, "plant", "weight += value < 0 ? -value : value;", "weight += value;"),
+    "the counts have a mass": planted(rebel, "plant", "c < n_classes ? weight : 0", "weight"),
+    "one mass for all trees": planted(rebel, "plant", "mass + (i64)tree * n_classes);", "mass);"),
+    # ---- project
+    "the last channel first": planted(
+        project,
+        "project",
+        "const double product = state[i * n_classes + c] * coefficients[c];",
+        "const double product = state[i * n_classes + n_classes - 1 - c] * coefficients[n_classes - 1 - c];",
+    ),
+    "one row a thread": planted(project, "project", "i += (i64)gridDim.x * blockDim.x", "i += n_rows"),
+    "nothing is too small": planted(project, "project", "size = size >= lowest ? size : 0.0;", ""),
+    "signs are forgotten": planted(project, "project", "> 0 ? product : -product", "> 1 ? -product : product"),
+    # ---- softmax
+    "1 - p of a p near 1": planted(softmax, "softmax", "if (p[k] <= 0.5) return 1.0 - p[k];", "return 1.0 - p[k];"),
+    "the class is among the others": planted(softmax, "softmax", "if (j != k) others", "others"),
+    "every class is the row's": planted(softmax, "softmax", "g = k == target[i] ? missing : own[k];", "g = missing;"),
+    "gradients have one sign": planted(
+        softmax, "softmax", "(k == target[i] ? missing : -own[k])", "(k == target[i] ? missing : own[k])"
+    ),
+    "the base class is forgotten": planted(
+        softmax, "softmax", "g -= __double2ll_rn(f * (base == target[i] ? missing_base : -own[base]) * gradient_scale);", ""
+    ),
+    "the curvature without the product": planted(softmax, "softmax", " + 2.0 * (own[base] * own[k])", ""),
+    "rows are not repeated": planted(softmax, "softmax", "        g *= repeat[i];\n", ""),
+    "the base class goes the same way": planted(softmax, "softmax", "own[base] *= factor[1]", "own[base] *= factor[0]"),
+    "probabilities sink below the floor": planted(
+        softmax, "softmax", "own[k] = share > lowest ? share : lowest;", "own[k] = share;"
+    ),
+    "losses without a floor": planted(
+        softmax, "softmax", "share > lowest ? share : lowest, coefficients", "share, coefficients"
+    ),
+    "a mantissa on the other side": planted(softmax, "softmax", "m < 0x1.6a09e667f3bcdp-1", "m < 0.5"),
+    "a series is one short": planted(softmax, "softmax", "i < N_COEFFICIENTS", "i < N_COEFFICIENTS - 1"),
+    "losses are added by hand": planted(
+        softmax,
+        "softmax",
+        "if (of_class[k]) atomicAdd((u64*)&losses[(i64)candidate * n_classes + k], of_class[k]);",
+        "losses[(i64)candidate * n_classes + k] += of_class[k];",
+    ),
+    "no barrier before the losses": planted(softmax, "softmax", "of_class[k] = 0;\n    __syncthreads();", "of_class[k] = 0;"),
+    "a side without curvature": planted(softmax, "sweep", "if (left_h <= 0 || left_h >= all_h) return -1;", ""),
+    "the gain of the left alone": planted(
+        softmax, "sweep", "gain(left_g, left_h) + gain(all_g - left_g, all_h - left_h)", "gain(left_g, left_h)"
+    ),
     # ---- rows
     "no barrier in the sums of a channel": planted(
         rows, "quantise", "of_thread[threadIdx.x] = value;\n    __syncthreads();", "of_thread[threadIdx.x] = value;"
@@ -284,6 +417,22 @@ MUTANTS = {
     "ties go to the highest class": planted(
         rows, "reduce", "k < label ? score >= own : score > own", "k < label ? score > own : score >= own"
     ),
+    "the predicted class is the last of equals": planted(
+        rows, "reduce", "other == best && k < predicted", "other == best && k > predicted"
+    ),
+    "counts are not cleared": planted(rows, "reduce", "in_shared && e < n_cells;", "in_shared && e < 0;"),
+    "no barrier after clearing the counts": planted(
+        rows, "reduce", "cells[e] = 0;\n    __syncthreads();\n\n    const int lane", "cells[e] = 0;\n\n    const int lane"
+    ),
+    "no barrier before the counts are added": planted(
+        rows, "reduce", "if (!in_shared) return;\n    __syncthreads();", "if (!in_shared) return;"
+    ),
+    "counts by plain additions": planted(
+        rows,
+        "reduce",
+        "atomicAdd(&cells[(i64)labels[i] * n_classes + predicted], (u64)units[i]);",
+        "cells[(i64)labels[i] * n_classes + predicted] += (u64)units[i];",
+    ),
     "sums lose their sign": planted(
         rows,
         "reduce",
@@ -297,7 +446,16 @@ def run(name: str) -> None:
     MUTANTS[name].run()
 
 
-CASES = {"growth": growth, "starts": starts, "gini": gini, "ties": ties, "wide": wide, "rows": rows}
+CASES = {
+    "growth": growth,
+    "starts": starts,
+    "gini": gini,
+    "project": project,
+    "rebel": rebel,
+    "ties": ties,
+    "wide": wide,
+    "rows": rows,
+}
 
 
 def run_unchanged(name: str) -> None:

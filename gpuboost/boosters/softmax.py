@@ -1,0 +1,112 @@
+"""The row state of the multinomial log-loss: class probabilities that are kept multiplicatively."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Counts, Device, SoftmaxRows, Stats
+from gpuboost.boosters.base import Part, Problem
+from gpuboost.exactmath import exp
+from gpuboost.fixedpoint import final_shift, first_shift
+
+Pairs = NDArray[np.int64]
+LOSS_BITS = 32
+"""A row's loss is rounded to ``2**-LOSS_BITS`` bits, coarser where there are so many rows that sums might overflow."""
+
+
+class Probabilities:
+    """The probabilities ``p_ik = exp(F_ik) / sum_j exp(F_ij)`` of a set of rows (eq. 1 of Li 2010); 1 / K at first.
+
+    A tree takes few values, so the host computes their exponentials (with `gpuboost.exactmath`) and the device multiplies.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.backend = backend = problem.backend
+        self.rows = SoftmaxRows(
+            p=backend.put(np.full(problem.signs.shape, 1.0 / problem.signs.shape[1])),
+            target=backend.put(problem.signs.argmax(axis=1).astype(np.int32)),
+            repeat=backend.put(problem.repeat),
+            factor=backend.put(problem.factor),
+        )
+        self.miss: float | None = None
+        self.n_rows = int(problem.repeat.sum(dtype=np.int64))
+        self.loss_shift = min(LOSS_BITS, 52 - self.n_rows.bit_length())  # a loss is below 2**10 bits
+        self.no_groups = backend.put(np.zeros((1, len(problem.repeat)), np.int32))
+        self.first_units = int(self.units_of_class().sum())
+
+    def take(self, parts: Sequence[Part]) -> None:
+        """Take in a round. Every tree moves one class, or one and its base class in opposite ways."""
+        n_groups = max(len(part.values) for part in parts)
+        pairs, steps = np.full((len(parts), 2), -1), np.zeros((len(parts), n_groups))
+        for t, part in enumerate(parts):
+            *base, k = np.flatnonzero(part.values.any(axis=0)).tolist() or [0]
+            pairs[t] = (*base, k) if base else (-1, k)
+            steps[t, : len(part.values)] = part.values[:, k]
+        self.update(self.backend.stack([part.group for part in parts]), pairs, steps, range(len(parts)))
+
+    def update(self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], trees: Sequence[int]) -> None:
+        """Take some trees of a batch in.
+
+        Parameters
+        ----------
+        groups : device array of int, shape (n_trees, n_rows)
+        pairs : ndarray of int64, shape (n_trees, 2)
+            Each tree's base class, or -1, and class.
+        steps : ndarray of float64, shape (n_trees, n_groups)
+            What is added to the score of the class, and taken from that of the base class.
+        trees : sequence of int
+        """
+        self.backend.softmax_step(self.rows.p, groups, pairs, factors(steps), trees)
+        self.miss = None
+
+    def largest_miss(self) -> float:
+        """Return the largest weighted ``1 - p_y``."""
+        if self.miss is None:
+            self.miss = self.backend.largest_miss(self.rows)
+        return self.miss
+
+    def statistics(self, pairs: Pairs, counts: Counts, weights: Device | None) -> tuple[Stats, int, int]:
+        """Return the statistics of a tree for each of ``pairs``, and the shifts of gradients and curvatures.
+
+        A gradient of two classes is the difference of theirs in units, so its rounding is up to one unit a row; the curvature
+        of two classes is at most twice the sum of theirs, since ``p_b p_k <= p_k (1 - p_k)``.
+        """
+        first = first_shift(self.largest_miss())
+        gradient, curvature = self.backend.softmax_sums(self.rows, first)
+        gradient_shift = final_shift(first, most_of_two(gradient), 2 * self.n_rows)
+        curvature_shift = final_shift(first, 2 * most_of_two(curvature), 4 * self.n_rows)
+        stats = self.backend.softmax_statistics(self.rows, pairs, gradient_shift, curvature_shift, counts, weights)
+        return stats, gradient_shift, curvature_shift
+
+    def losses(
+        self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], candidates: Sequence[Sequence[int]]
+    ) -> list[float]:
+        """Return the loss after each of several `update`, as a share of the first."""
+        units = self.backend.softmax_losses(self.rows, groups, pairs, factors(steps), candidates, self.loss_shift)
+        return [self.share(int(of_class.sum())) for of_class in units]
+
+    def units_of_class(self) -> NDArray[np.int64]:
+        """Return the loss of the rows of every class, in units."""
+        nothing = (self.no_groups, np.array([[-1, 0]]), np.ones((1, 1, 2)))
+        found: NDArray[np.int64] = self.backend.softmax_losses(self.rows, *nothing, [()], self.loss_shift)[0]
+        return found
+
+    def loss(self) -> float:
+        """Return the log-loss (eq. 3 of Li 2010) as a share of the first, ``ln K`` a row."""
+        return self.share(int(self.units_of_class().sum()))
+
+    def share(self, units: int) -> float:
+        return units / self.first_units if self.first_units else 0.0
+
+
+def factors(steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the probabilities of the class and of the base class are multiplied by."""
+    return np.stack([exp(steps), exp(-steps)], axis=-1)
+
+
+def most_of_two(sums: NDArray[np.int64]) -> int:
+    """Return the largest sum of two entries."""
+    return int(np.sort(sums)[-2:].sum())
