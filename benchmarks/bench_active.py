@@ -1,10 +1,11 @@
 """Active GAMBLE beside Random GAMBLE and Batch GAMBLE, as in section 5.2 of Huang, Ertekin, Song, Zha and Giles (2007).
 
-    python benchmarks/bench_active.py --data-dir DIR [--sets pendigits,satimage] [--seeds 5] [--rounds 300] [--batch 10]
+    python benchmarks/bench_active.py [--data-dir DIR] [--sets pendigits,satimage] [--seeds 5] [--rounds 300] [--batch 10]
 
 Test errors by the number of labelled rows, averaged over seeds; how many rows each strategy needs to reach the paper's target,
 and the lowest test error that Batch GAMBLE has in its first 1000 rounds here. With several values in ``--rounds``, ``--batch``
-or ``--learning-rate`` every combination is run. ``DIR/<name>.npz`` is as in bench_cpu.py. One thread.
+or ``--learning-rate`` every combination is run. ``DIR/<name>.npz`` is as in bench_cpu.py; without DIR the sets are downloaded.
+One thread.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _measure import Data, load_data
 from _tables import markdown
 
 import gpuboost
+from gpuboost.datasets import Dataset, fetch_uci, read_dataset
 
 # Table 2: the target and the lowest error, in %, and the rows of Active and of Random GAMBLE at the target.
 PAPER = {"pendigits": (4.71, 3.92, 340, 2510), "satimage": (12.6, 11.3, 220, 1450)}
@@ -53,7 +54,7 @@ Curve = list[tuple[int, float]]
 """Pairs of a number of labelled rows and the test error in %."""
 
 
-def learning_curve(data: Data, s: Settings, strategy: str, seed: int, share: float) -> Curve:
+def learning_curve(data: Dataset, s: Settings, strategy: str, seed: int, share: float) -> Curve:
     """Train on more and more rows, up to a share of them; stop over at every one of `SHARES`."""
     learner = gpuboost.ActiveLearner(
         data.X_train, s.committee(), strategy=strategy, n_initial=s.initial, random_state=seed,
@@ -70,13 +71,13 @@ def rows_of(n_all: int, share: float) -> int:
     return math.floor(share * n_all + 1e-9)
 
 
-def batch_errors(data: Data, s: Settings) -> np.ndarray:
+def batch_errors(data: Dataset, s: Settings) -> np.ndarray:
     """Return the test error in % after every round of a training on all rows."""
     model = s.committee(n_estimators=BATCH_ROUNDS).fit(data.X_train, data.y_train, eval_set=(data.X_test, data.y_test))
     return 100 * np.array(model.history_["valid_error"])
 
 
-def stopped_by_hold_out(data: Data, s: Settings, seed: int, patience: int) -> dict[str, float]:
+def stopped_by_hold_out(data: Dataset, s: Settings, seed: int, patience: int) -> dict[str, float]:
     """Hold out a tenth of the training rows; return the test error of the committee that they choose, and its rows."""
     order = np.random.default_rng(seed).permutation(len(data.y_train))
     n_held = len(order) // 10
@@ -162,7 +163,7 @@ def report(record: dict[str, Any]) -> Iterator[str]:
         yield f"Active at 10 % of the rows: {tenth:.2f} %, {verdict} than Random at 20 %: {fifth:.2f} %.\n"
 
 
-def run(name: str, data: Data, s: Settings, args: argparse.Namespace) -> dict[str, Any]:
+def run(name: str, data: Dataset, s: Settings, args: argparse.Namespace) -> dict[str, Any]:
     """Run all seeds of one set with one combination of settings."""
     begun = time.process_time()
     curves: dict[str, list[Curve]] = {"active": [], "random": []}
@@ -183,7 +184,7 @@ def run(name: str, data: Data, s: Settings, args: argparse.Namespace) -> dict[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data-dir", required=True)
+    parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--sets", default=",".join(PAPER))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rounds", default="300")
@@ -206,7 +207,8 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f"{args.name}-{datetime.date.today()}"
     for name, s in product(args.sets.split(","), settings):
-        records.append(run(name, load_data(name, args.data_dir), s, args))
+        data = fetch_uci(name) if args.data_dir is None else read_dataset(args.data_dir / f"{name}.npz")
+        records.append(run(name, data, s, args))
         parts.extend(report(records[-1]))
         path.with_suffix(".md").write_text("\n".join(parts))
         path.with_suffix(".json").write_text(json.dumps({"gpuboost": gpuboost.__version__, "records": records}) + "\n")
