@@ -58,6 +58,8 @@ class Stats:
         leaves.
     totals : ndarray of int64, shape (n_trees, n_channels), optional
         The sums of q over the rows, where they have been found on the way.
+    one_hot : bool
+        A backend's own: whether q has the columns (class, weight) or (class, weight, count) instead, see `Backend.put_one_hot`.
     """
 
     q: Device
@@ -67,6 +69,7 @@ class Stats:
     min_count: int = 0
     criterion: Criterion = "edge"
     totals: NDArray[np.int64] | None = None
+    one_hot: bool = False
 
     @property
     def n_channels(self) -> int:
@@ -162,7 +165,8 @@ class Frontier:
     ----------
     rows : device array of int32, shape (T, n_rows)
         Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`; trees
-        that start from stretches of the same rows may share them, shape (1, n).
+        that start from stretches of the same rows may share them, shape (1, n). With ``stats.one_hot`` rows that add to no sum
+        may be left out; `node_of_rows` knows them.
     nodes : device array of int64, shape (T, M, 10)
         A node's columns are
 
@@ -237,6 +241,13 @@ class Backend(ABC):
     @abstractmethod
     def put(self, array: NDArray[Any]) -> Device:
         """Return a device array with the contents of ``array`` (which may or may not share memory with it)."""
+
+    def put_one_hot(self, state: NDArray[np.float64]) -> Device:
+        """Return a row state (n_rows, K) whose rows have one positive entry each, at a sign of +1, and zeros beside it.
+
+        A backend may keep it in a form of its own, which its primitives and `get` know. The results are the same.
+        """
+        return self.put(state)
 
     @abstractmethod
     def get(self, array: Device) -> NDArray[Any]:

@@ -225,10 +225,11 @@ def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -
     for i in range(lo, hi):
         own = scores[i, target[i]]
         n_above = 0
-        for k in range(target[i]):  # a tie is lost to a lower class
-            n_above += scores[i, k] >= own
-        for k in range(target[i] + 1, scores.shape[1]):
+        for k in range(scores.shape[1]):  # the same length for all rows: the compiler makes vectors of it
             n_above += scores[i, k] > own
+        if n_above == 0:
+            for k in range(target[i]):  # a tie is lost to a lower class
+                n_above += scores[i, k] == own
         wrong += units[i] * (n_above > 0)
     return wrong
 

@@ -34,6 +34,9 @@ class LabelWeights(ExponentialWeights):
         super().__init__(problem.backend, initial, problem.signs, problem.repeat)
         self.n_others = max(problem.signs.shape[1] - 1, 1)
 
+    def _put(self, initial: NDArray[np.float64]) -> Device:
+        return self.backend.put_one_hot(initial)
+
     def update(self, group: Device, values: NDArray[np.float64]) -> None:
         super().update(group, values / self.n_others)
 
