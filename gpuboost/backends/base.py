@@ -280,8 +280,8 @@ class Backend(ABC):
         return self.load(mapper.transform(X, rows=rows, bin_block=self.bin_block))
 
     @abstractmethod
-    def tells_rows_apart(self, data: Device) -> bool:
-        """Return whether any feature of a loaded matrix can be cut, see `gpuboost.binning.BinnedMatrix.usable`."""
+    def usable(self, data: Device) -> NDArray[np.bool_]:
+        """Return which features of a loaded matrix can be cut, see `gpuboost.binning.BinnedMatrix.usable`."""
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
@@ -315,6 +315,10 @@ class Backend(ABC):
     @abstractmethod
     def group_sums(self, stats: Stats, group: Device, n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the sums of q and of abs(q) over the rows of each group, both of shape (n_groups, K). Exact."""
+
+    @abstractmethod
+    def row_mass(self, stats: Stats) -> NDArray[np.int64]:
+        """Return the sum of abs(q) over the classes of each row, shape (n_rows,), on the host. Exact."""
 
     @abstractmethod
     def reweight(self, state: Device, signs: Device, group: Device, table: NDArray[np.float64]) -> SupportsFloat:
@@ -509,18 +513,18 @@ class Backend(ABC):
         """Return a host copy of a grown frontier's ``totals``."""
         return self.get(frontier.totals)
 
-    @abstractmethod
-    def set_bit(self, cell: Device, bit: int, frontier: Frontier) -> None:
-        """Set bit ``bit`` of ``cell[i]`` (n_rows,) where row i went left at the root of the first tree, clear it elsewhere.
-
-        For a tree that started from all rows.
-        """
-
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def apply(self, tree: Tree, data: Device) -> Device:
         """Return the leaf number of every row of ``data``, shape (n_rows,)."""
+
+    @abstractmethod
+    def set_bit(self, cell: Device, bit: int, data: Device, feature: int, cut: int, missing_left: bool) -> None:
+        """Set bit ``bit`` of ``cell[i]``, int32 (n_rows,), where row i goes left at a cut, and clear it elsewhere.
+
+        The cut is that of a `gpuboost.tree.Tree`; with feature -1 there is none, and no row goes left.
+        """
 
     def predict(self, ensemble: Ensemble, data: Device, scores: Device, first: int, stop: int) -> None:
         """Add the values of the trees ``first .. stop - 1`` to ``scores`` in place, tree by tree in float64."""

@@ -100,8 +100,8 @@ class CpuBackend(CpuSoftmax, Backend):
         has_missing = np.array([not codes.all() for codes in matrix.codes], bool)  # here, whatever the cuts were fitted on
         return CpuMatrix(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable))
 
-    def tells_rows_apart(self, data: CpuMatrix) -> bool:
-        return len(data.usable) > 0
+    def usable(self, data: CpuMatrix) -> NDArray[np.bool_]:
+        return np.isin(np.arange(len(data.bin_offsets) - 1), data.usable)
 
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return np.array(array, order="C")
@@ -194,6 +194,14 @@ class CpuBackend(CpuSoftmax, Backend):
         parts = self.team.map(cpu_rows.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_classes)
         signed, mass = np.sum(parts, axis=0)
         return signed, mass
+
+    def row_mass(self, stats: Stats) -> IntArray:
+        q = stats.q[0]
+        if stats.one_hot:
+            return q[:, WEIGHT].astype(np.int64)
+        mass = np.empty(len(q), np.int64)
+        self.team.map(cpu_rows.row_mass, len(q), 2 * q.size, q, stats.n_classes, mass)
+        return mass
 
     def reweight(
         self,
@@ -467,13 +475,6 @@ class CpuBackend(CpuSoftmax, Backend):
             self.team.map(cpu_growth.place_weightless, f.data.n_rows, 64 * f.data.n_rows, *own)
         return out
 
-    def set_bit(self, cell: NDArray[np.int32], bit: int, frontier: Frontier) -> None:
-        cell &= ~np.int32(1 << bit)
-        root = frontier.nodes[0, 0]
-        if root[LEFT]:
-            start, stop = frontier.nodes[0, root[LEFT], START], frontier.nodes[0, root[LEFT], STOP]
-            cell[frontier.rows[0, start:stop]] |= np.int32(1 << bit)
-
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     def apply(self, tree: Tree, data: CpuMatrix) -> NDArray[np.int32]:
@@ -493,6 +494,9 @@ class CpuBackend(CpuSoftmax, Backend):
             out,
         )
         return out
+
+    def set_bit(self, cell: NDArray[np.int32], bit: int, data: CpuMatrix, feature: int, cut: int, missing_left: bool) -> None:
+        self.team.map(cpu_rows.set_bit, len(cell), 8 * len(cell), data.blocks, feature, cut, missing_left, bit, cell)
 
     def predict(self, ensemble: Ensemble, data: CpuMatrix, scores: NDArray[np.float64], first: int, stop: int) -> None:
         self.team.map(

@@ -127,6 +127,15 @@ def group_sums(lo: int, hi: int, q: Array, group: Array, n_groups: int, n_channe
     return signed, mass
 
 
+@compiled
+def row_mass(lo: int, hi: int, q: Array, n_classes: int, out: Array) -> None:
+    for i in range(lo, hi):
+        mass = np.int64(0)
+        for c in range(n_classes):
+            mass += abs(np.int64(q[i, c]))
+        out[i] = mass
+
+
 # ---- using trees -------------------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +160,15 @@ def apply(
             goes_left = code <= cut[node] and (code != MISSING_CODE or missing_left[node])
             node = left[node] if goes_left else right[node]
         out[i] = ~node
+
+
+@compiled
+def set_bit(lo: int, hi: int, blocks: Array, feature: int, cut: int, missing_left: bool, bit: int, cell: Array) -> None:
+    width = blocks.shape[2]
+    for i in range(lo, hi):
+        code = blocks[feature // width, i, feature % width] if feature >= 0 else np.uint8(255)
+        goes_left = feature >= 0 and code <= cut and (code != MISSING_CODE or missing_left)
+        cell[i] = np.int32((cell[i] & ~(1 << bit)) | (goes_left << bit))
 
 
 @compiled

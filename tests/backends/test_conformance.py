@@ -315,12 +315,44 @@ def assert_grows_alike(
 )
 def test_growth(candidate: Backend, n_rows: int, n_features: int, n_channels: int, max_leaves: int) -> None:
     matrix, rows = random_codes(n_rows, n_features, 0), Rows.random(n_rows, n_channels, 1)
-    frontier, expected = assert_grows_alike(candidate, matrix, rows, 0.0, max_leaves)
-    for before in (0, 5, 7):
-        cell, expected_cell = candidate.put(np.full(n_rows, before, np.int32)), np.full(n_rows, before, np.int32)
-        candidate.set_bit(cell, 1, frontier)
-        REFERENCE.set_bit(expected_cell, 1, expected)
-        assert same(candidate.get(cell), expected_cell)
+    assert_grows_alike(candidate, matrix, rows, 0.0, max_leaves)
+
+
+@pytest.mark.parametrize(("n_rows", "n_features"), [(1, 1), (300, 5), (2000, 40), (90, 65)])
+def test_bits_of_cells(candidate: Backend, n_rows: int, n_features: int) -> None:
+    matrix, rng = random_codes(n_rows, n_features, 14), np.random.default_rng(15)
+    data = candidate.load(matrix)
+    cell, expected = candidate.put(np.full(n_rows, 5, np.int32)), np.full(n_rows, 5, np.int32)
+    for _ in range(12):
+        feature, cut, missing_left, bit = rng.integers([-1, 1, 0, 0], [n_features, 5, 2, 8]).tolist()
+        candidate.set_bit(cell, bit, data, feature, cut, bool(missing_left))
+        REFERENCE.set_bit(expected, bit, matrix, feature, cut, bool(missing_left))
+        assert same(candidate.get(cell), expected)
+
+
+def test_bits_of_cells_by_hand(candidate: Backend) -> None:
+    data = candidate.load(coded([[0, 1, 2, 3], [1, 1, 1, 1]]))
+    cell = candidate.put(np.array([0, 3, 0, 3], np.int32))
+    candidate.set_bit(cell, 1, data, 0, 2, False)
+    assert candidate.get(cell).tolist() == [0, 3, 2, 1]
+    candidate.set_bit(cell, 0, data, 0, 1, True)
+    assert candidate.get(cell).tolist() == [1, 3, 2, 0]
+    candidate.set_bit(cell, 1, data, -1, 0, True)
+    assert candidate.get(cell).tolist() == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.1])
+@pytest.mark.parametrize(("n_rows", "n_channels"), SHAPES)
+def test_row_mass(candidate: Backend, n_rows: int, n_channels: int, fraction: float) -> None:
+    rows = Rows.random(n_rows, n_channels, 16)
+    mass, expected = candidate.row_mass(rows.statistics(candidate, fraction)), rows.statistics(REFERENCE, fraction)
+    assert mass.dtype == np.int64
+    assert mass.tolist() == [sum(abs(v) for v in row[:n_channels]) for row in expected.q[0].tolist()]
+
+
+def test_usable_features(candidate: Backend) -> None:
+    matrix = coded([[1, 1, 1], [1, 2, 1], [0, 0, 0], [0, 1, 1]], n_bins=[2, 3, 2, 2])
+    assert np.asarray(candidate.usable(candidate.load(matrix))).tolist() == matrix.usable.tolist() == [False, True, False, True]
 
 
 # The counts are one channel more, which may start another vector, or be one too many for the unrolled loops.

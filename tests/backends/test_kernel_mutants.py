@@ -178,10 +178,6 @@ def same_growth(gpu: EmulatedGpu, matrix: object, batch: Callable[[Backend], Sta
         assert (edges == expected.edges).all()
         assert (backend.get(frontier.totals) == expected.totals).all()
         assert (backend.get(backend.node_of_rows(frontier)) == REFERENCE.node_of_rows(expected)).all()
-    cell, expected_cell = backend.put(np.full(data.n_rows, 5, np.int32)), np.full(data.n_rows, 5, np.int32)
-    backend.set_bit(cell, 1, frontier)
-    REFERENCE.set_bit(expected_cell, 1, expected)
-    assert (backend.get(cell) == expected_cell).all()
 
 
 def starts(gpu: EmulatedGpu) -> None:
@@ -226,7 +222,11 @@ def rows(gpu: EmulatedGpu) -> None:
         sums = backend.group_sums(stats, g, 4)
         largest = float(backend.reweight(held, s, g, table))
         found = [*sums, flipped.signed, stats.signed, stats.mass, largest, stats.shift]
-        found += [backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
+        cell, data = backend.put(group), backend.load(coded([group, np.arange(n_rows) % 3]))
+        for feature, cut, missing_left in ((1, 1, False), (0, 2, True), (-1, 3, True)):
+            backend.set_bit(cell, 1, data, feature, cut, missing_left)
+            found += [backend.get(cell).copy()]
+        found += [backend.row_mass(stats), backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
         f = backend.put(scores)
         found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
         found.append(backend.confusion(f, backend.put(labels), backend.put(units)))
@@ -416,6 +416,18 @@ MUTANTS = {
     "weights sink below the floor": planted(rows, "reweight", "product = product > lowest ? product : lowest;", ""),
     "ties go to the highest class": planted(
         rows, "reduce", "k < label ? score >= own : score > own", "k < label ? score > own : score >= own"
+    ),
+    "rows without a cut go left": planted(rows, "predict", "feature < 0 ? 256 :", "feature < 0 ? 1 :"),
+    "a missing value always sets its bit": planted(
+        rows, "predict", "code == MISSING_CODE ? missing_left != 0 : code <= cut", "code <= cut"
+    ),
+    "other bits are lost": planted(rows, "predict", "others = cell[i] & ~(1 << bit)", "others = 0"),
+    "a row's mass has signs": planted(rows, "reduce", "sum += value < 0 ? -value : value;", "sum += value;"),
+    "the count is part of a row's mass": planted(
+        rows,
+        "reduce",
+        "c < n_classes; ++c) {\n            const int value = q[i",
+        "c < n_channels; ++c) {\n            const int value = q[i",
     ),
     "the predicted class is the last of equals": planted(
         rows, "reduce", "other == best && k < predicted", "other == best && k > predicted"
