@@ -68,3 +68,24 @@ struct Newton {
         return found > 0.0 ? __double_as_longlong(found) : 0;
     }
 };
+
+// What is won of the exponential loss when every class has its best coefficient, loss(P) - loss(P - 2L) with
+// loss(D) = sum sqrt((T_k + D_k) (T_k - D_k)), T_k the class's sum of |q| over the root's rows (eq. 4.10 of Appel's thesis). In float64,
+// class by class, one rounding an operation; as the bits of a number that is not negative. The factors are below 2^31 and exact.
+struct Rebel {
+    const i64* mass;  // of the next class
+    double whole = 0.0, cut = 0.0;
+    __device__ __forceinline__ explicit Rebel(const i64* mass_of_tree) : mass(mass_of_tree) {}
+    static __device__ __forceinline__ double loss(i64 t, i64 d) { return __dsqrt_rn((double)(t + d) * (double)(t - d)); }
+    __device__ __forceinline__ void add(int total, int left)
+    {
+        const i64 t = *mass++;
+        whole += loss(t, total);
+        cut += loss(t, total - 2 * left);
+    }
+    __device__ __forceinline__ i64 score() const
+    {
+        const double gain = whole - cut;
+        return gain > 0.0 ? __double_as_longlong(gain) : 0;
+    }
+};

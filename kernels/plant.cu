@@ -2,7 +2,8 @@
 //
 // plant            rows[t][i] = started[i], or i, over the stretch of tree t; all records empty, node 0 owns the stretch; nothing is
 //                  popped yet. grid (any, n_trees), block 256.
-// root_totals      channel totals of the roots: sums of q over their rows. grid (any, n_trees), block 256.
+// root_totals      channel totals of the roots: sums of q over their rows; and, if mass is not null, mass[t][c] += the sum of |q|, for
+//                  the criterion Rebel. grid (any, n_trees), block 256.
 // choose_features  chosen_bins[f] = n_bins[f] of the chosen features, 0 of others: they cannot be cut. grid (any), block 256.
 //
 // started    int32 [n_started], row numbers; null: all rows in order
@@ -12,6 +13,7 @@
 // table      int64 [n_trees][max_nodes][N_COLUMNS + 2 * n_channels], see common.cuh
 // current    int64 [n_trees]
 // q          int32 [n_trees, or 1 if stride is 0][n_rows][n_channels]
+// mass       int64 [n_trees][n_classes], or null
 // n_bins, chosen_bins, chosen  int32, int32, uint8 [n_features padded]
 //
 // Exactness: sums of integers. Limit: q is read once, MNIST (60000 x 10) 2.4 MB = 0.7 us at 3.35 TB/s; a launch costs more.
@@ -41,8 +43,8 @@ plant(int* __restrict__ rows, i64* __restrict__ table, i64* __restrict__ current
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-root_totals(const int* __restrict__ rows, const int* __restrict__ q, i64* __restrict__ table, int stride, int max_nodes,
-            int n_channels)
+root_totals(const int* __restrict__ rows, const int* __restrict__ q, i64* __restrict__ table, i64* __restrict__ mass, int stride,
+            int max_nodes, int n_classes, int n_channels)
 {
     const int tree = blockIdx.y;
     const Pairs at(n_channels);
@@ -52,10 +54,15 @@ root_totals(const int* __restrict__ rows, const int* __restrict__ q, i64* __rest
     q += (i64)tree * stride * n_channels;
     for (int first = 0; first < n_channels; first += at.lanes) {
         const int c = first + at.channel;
-        i64 sum = 0;
+        i64 sum = 0, weight = 0;
         if (c < n_channels && !at.idle())
-            for (i64 i = start + at.first_row(); i < stop; i += at.step()) sum += q[(i64)rows[i] * n_channels + c];
+            for (i64 i = start + at.first_row(); i < stop; i += at.step()) {
+                const int value = q[(i64)rows[i] * n_channels + c];
+                sum += value;
+                weight += value < 0 ? -value : value;
+            }
         add_to_channel(at, c, sum, totals_of(root));
+        if (mass) add_to_channel(at, c, c < n_classes ? weight : 0, mass + (i64)tree * n_classes);
     }
 }
 

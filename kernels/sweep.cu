@@ -9,13 +9,14 @@
 // members      ROOT, or LEFT_CHILD and RIGHT_CHILD by blockIdx: member = first_member + block number
 // features, n_bins, bin_offset, table, current, histograms, first_bin, bins_in_tile: as in siblings.cu
 // has_missing  uint8 [n_features padded]: whether missing values must be tried on the right, too
+// mass         int64 [n_trees][n_classes], for Rebel only, from root_totals in plant.cu
 // kept         whether histograms lie in their nodes' slots; otherwise in slots 0 (left child or root) and 1 (right child)
 // scores       int64 [n_trees][2][n_features of the launch], -1 if a feature has no candidate
 // places       int32 [the same]: 2 * cut + (0 if missing values go left, else 1)
 // best         int64 [n_trees][2]: the best score of the launches so far, for features that come in several launches
 //
 // Ties: the constant classifier, then the lowest feature, the lowest cut, missing-left. That is the order of (feature, place).
-// Exactness: integers, scores of up to n_classes * 2^30 in 64 bits; of Gini and Newton the bits of a float64, see criteria.cuh.
+// Exactness: integers, scores of up to n_classes * 2^30 in 64 bits; of all others the bits of a float64, see criteria.cuh.
 // n_voting     n_classes for Edge, whose constant classifier has a score; 0 for others
 // Limit: a node's histograms are read twice: MNIST 15 MB for a node, 4 us at 3.35 TB/s, less from the second-level cache; and five
 // shuffles for each (32 bins, channel).
@@ -57,15 +58,14 @@ histogram_of(const int* histograms, const i64* node, int tree, int member, int k
     return histograms + (slot * n_trees + tree) * size;
 }
 
-// `of_warp`, int [N_WARPS][n_channels], takes what each warp's bins add up to.
+// `of_warp`, int [N_WARPS][n_channels], takes what each warp's bins add up to; `empty` has seen no class yet.
 template <class Criterion>
 static __device__ __forceinline__ void
 sweep(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
       const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
       const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
       int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
-      int bins_in_tile,
-      int* of_warp, Best* bests)
+      int bins_in_tile, const Criterion empty, int* of_warp, Best* bests)
 {
     const int tree = blockIdx.z, member = first_member + blockIdx.y;
     const int node = node_of(table, current, tree, member, max_nodes, n_channels);
@@ -86,7 +86,7 @@ sweep(const int* __restrict__ features, const int* __restrict__ n_bins, const in
     const bool is_cut = bin >= 1 && bin < bins, missing = has_missing[feature] != 0;
     Best best = {-1, NO_PLACE};
     if (32 * warp < bins) {  // the whole warp or none of it
-        Criterion missing_left, missing_right;
+        Criterion missing_left = empty, missing_right = empty;
         bool left_allowed = true, right_allowed = missing;
         for (int c = 0; c < n_channels; ++c) {
             int left = is_cut ? h[bin * n_channels + c] : 0;
@@ -125,7 +125,7 @@ sweep_edge(const int* __restrict__ features, const int* __restrict__ n_bins, con
     extern __shared__ int of_warp[];
     __shared__ Best bests[N_WARPS];
     sweep<Edge>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
-                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, of_warp, bests);
+                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Edge(), of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -138,7 +138,7 @@ sweep_gini(const int* __restrict__ features, const int* __restrict__ n_bins, con
     extern __shared__ int of_warp[];
     __shared__ Best bests[N_WARPS];
     sweep<Gini>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
-                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, of_warp, bests);
+                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Gini(), of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -151,7 +151,21 @@ sweep_newton(const int* __restrict__ features, const int* __restrict__ n_bins, c
     extern __shared__ int of_warp[];
     __shared__ Best bests[N_WARPS];
     sweep<Newton>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
-                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, of_warp, bests);
+                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Newton(), of_warp, bests);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+sweep_rebel(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
+            const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
+            const int* __restrict__ histograms, const i64* __restrict__ mass, i64* __restrict__ scores, int* __restrict__ places,
+            int n_trees, int max_nodes, int n_classes, int n_channels, int min_count, int first_member, int kept,
+            int first_feature, int first_bin, int bins_in_tile)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Best bests[N_WARPS];
+    const Rebel empty(mass + (i64)blockIdx.z * n_classes);
+    sweep<Rebel>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
+                 n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, empty, of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -32,7 +32,7 @@ START, STOP, FEATURE, CUT, MISSING_LEFT, LEFT, BASELINE, KEY, GAIN, SLOT = range
 CLOSED = -1
 """The key of a node that is not in the queue."""
 
-Criterion: TypeAlias = Literal["edge", "gini", "newton"]
+Criterion: TypeAlias = Literal["edge", "gini", "newton", "rebel"]
 """What a cut is worth, see `Backend.expand`."""
 
 
@@ -53,8 +53,9 @@ class Stats:
         Sum of abs(q) over the trees and rows.
     min_count : int
         Both sides of a cut must have rows with counts of at least this sum. 0: every cut will do.
-    criterion : {"edge", "gini"}
-        What trees that are grown from these statistics are cut by. For "gini" no q is negative.
+    criterion : {"edge", "gini", "newton", "rebel"}
+        What trees that are grown from these statistics are cut by. For "gini" no q is negative; "rebel" is for trees of two
+        leaves.
     """
 
     q: Device
@@ -309,6 +310,14 @@ class Backend(ABC):
         Returns the new maximum. Only ``float()`` of it needs to wait for the device.
         """
 
+    @abstractmethod
+    def project(self, state: Device, signs: Device, coefficients: NDArray[np.float64]) -> tuple[Device, Device, SupportsFloat]:
+        """Return ``r_i = sum_c signs[i, c] state[i, c] coefficients[c]`` as a row state, signs and its maximum.
+
+        In float64, channel by channel in order: one rounding for each product and each sum. The state (n_rows, 1) is abs(r_i),
+        or 0 if that is below `gpuboost.fixedpoint.STATE_FLOOR`; the signs (n_rows, 1) are -1 where ``r_i < 0``, else +1.
+        """
+
     # ---- probabilities of softmax boosters ---------------------------------------------------------------------------------
     #
     # c_k = 1 - p_k is computed as the sum of the other probabilities in class order where p_k > 1/2, so that it stays accurate
@@ -432,6 +441,14 @@ class Backend(ABC):
         With the criterion "newton" a cut's score is ``gain(L) + gain(P - L) - gain(P)`` with ``gain(S) = (S_0 S_0) / S_1`` in
         float64, a gradient and a curvature (or a weight); a cut with a side where ``S_1`` is 0 is no candidate. The constant
         classifier's score is 0.
+
+        With the criterion "rebel", which is for roots, a cut's score is ``loss(P) - loss(P - 2 L)``, at least 0, with
+
+            loss(D) = sum_k sqrt((T_k + D_k) (T_k - D_k))
+
+        and T_k the sum of abs(q) over the root's rows: what is left of the exponential loss when every class has its best
+        coefficient (``2 sqrt(s+ s-)`` in eq. 4.10 of Appel's thesis). In float64: the factors are exact, the product and the
+        root are rounded once each, and the sum is taken in the order of the classes. The constant classifier's score is 0.
         """
 
     @abstractmethod

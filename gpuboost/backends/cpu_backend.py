@@ -176,6 +176,13 @@ class CpuBackend(CpuSoftmax, Backend):
     ) -> float:
         return float(max(self.team.map(cpu_rows.reweight, len(state), 4 * state.size, state, signs, group, table)))
 
+    def project(
+        self, state: NDArray[np.float64], signs: NDArray[np.int8], coefficients: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int8], float]:
+        magnitude, side = np.empty((len(state), 1)), np.empty((len(state), 1), np.int8)
+        parts = self.team.map(cpu_rows.project, len(state), 4 * state.size, state, signs, coefficients, magnitude, side)
+        return magnitude, side, float(max(parts))
+
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
@@ -188,6 +195,7 @@ class CpuBackend(CpuSoftmax, Backend):
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
         for t in range(n_trees):
             totals[t, 0] = self._root_total(frontier, t, start)
+        frontier.work["mass"] = np.stack([self._root_mass(frontier, t, start) for t in range(n_trees)])
         frontier.work["usable"], frontier.work["masks"] = self._features(data, start)
         return frontier
 
@@ -201,12 +209,27 @@ class CpuBackend(CpuSoftmax, Backend):
         stats = frontier.stats
         if start.rows is None and len(stats.q) == 1:
             return stats.signed
-        q = of_tree(stats.q, t)
-        if start.rows is not None:
-            first, stop = frontier.nodes[t, 0, [START, STOP]]
-            q = q[frontier.rows[t, first:stop]]
-        total: IntArray = q[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
+        total: IntArray = self._root_q(frontier, t, start)[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
         return total
+
+    def _root_mass(self, frontier: Frontier, t: int, start: Start) -> IntArray:
+        """Return the sums of abs(q) over the rows of a root, for the criterion "rebel"; none for others."""
+        stats = frontier.stats
+        if stats.criterion != "rebel":
+            return np.zeros(0, np.int64)
+        if start.rows is None and len(stats.q) == 1:
+            return stats.mass
+        mass: IntArray = abs(self._root_q(frontier, t, start)[:, : stats.n_classes]).sum(axis=0, dtype=np.int64)
+        return mass
+
+    def _root_q(self, frontier: Frontier, t: int, start: Start) -> NDArray[np.int32]:
+        """Return the statistics of the rows that tree t starts from."""
+        q: NDArray[np.int32] = of_tree(frontier.stats.q, t)
+        if start.rows is None:
+            return q
+        first, stop = frontier.nodes[t, 0, [START, STOP]]
+        own: NDArray[np.int32] = q[frontier.rows[t, first:stop]]
+        return own
 
     def _features(self, data: CpuMatrix, start: Start) -> tuple[IntArray, NDArray[np.uint64]]:
         """Return the features that may be cut, and for each block the bits of its features that count."""
@@ -260,6 +283,7 @@ class CpuBackend(CpuSoftmax, Backend):
                 frontier.totals[t],
                 frontier.edges[t],
                 self._histograms(frontier)[t],
+                frontier.work["mass"][t],
                 frontier.stats.n_classes,
                 frontier.stats.min_count,
                 criterion_number(frontier.stats),
@@ -293,6 +317,7 @@ class CpuBackend(CpuSoftmax, Backend):
         own = (
             totals[small],
             totals[large],
+            frontier.work["mass"][t],
             frontier.stats.n_classes,
             frontier.stats.min_count,
             criterion_number(frontier.stats),
@@ -342,6 +367,7 @@ class CpuBackend(CpuSoftmax, Backend):
                 frontier.current,
                 histograms[: math.prod(shape)].reshape(shape),
                 buffer,
+                work["mass"],
                 stats.n_classes,
                 stats.n_voting,
                 stats.min_count,
@@ -439,7 +465,9 @@ def of_tree(q: NDArray[np.int32], t: int) -> NDArray[np.int32]:
 
 def criterion_number(stats: Stats) -> int:
     """Return what stands for the statistics' criterion in compiled functions."""
-    return {"edge": cpu_growth.EDGE, "gini": cpu_growth.GINI, "newton": cpu_growth.NEWTON}[stats.criterion]
+    return {"edge": cpu_growth.EDGE, "gini": cpu_growth.GINI, "newton": cpu_growth.NEWTON, "rebel": cpu_growth.REBEL}[
+        stats.criterion
+    ]
 
 
 def slots_needed(max_leaves: int) -> int:

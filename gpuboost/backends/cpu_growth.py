@@ -4,8 +4,6 @@ Histograms and sweeps work on a range of features or pieces, without the GIL, so
 innermost and contiguous, so that one (row, feature) pair is a short vector addition; statistics are padded to whole vectors of
 four classes for it. The limit of a histogram is its additions, rows x features x classes in int32, or, where it outgrows the
 second-level cache, one cache line in and out for each (row, feature) pair that is not skipped.
-
-Loops that call each other stay in this one file: numba's cache of a loop notices changes of the loop's own file only.
 """
 
 from __future__ import annotations
@@ -14,11 +12,24 @@ import numpy as np
 
 from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
 from gpuboost.backends.jit import Array, Int, compiled
-from gpuboost.backends.simd import LANES, add_four, differing_16, differing_32, differing_64, lowest_bit, sweep_row
+from gpuboost.backends.simd import (
+    LANES,
+    add_four,
+    differing_16,
+    differing_32,
+    differing_64,
+    lowest_bit,
+    move_row,
+    prefetch,
+    sweep_row,
+)
 from gpuboost.binning import MISSING_CODE
 
 UNROLLED = 4
 """Up to this many vectors a row of statistics is added by code made for its width."""
+
+AHEAD = 16
+"""A node's rows lie anywhere: memory is asked for each of them this many rows before it is added."""
 
 # ---- histograms --------------------------------------------------------------------------------------------------------------
 
@@ -81,8 +92,11 @@ def histogram(
         begin, end = bin_offsets[first], bin_offsets[min(first + width, len(bin_offsets) - 1)]
         out[chunk, begin:end] = 0
         flat_out = out[chunk].reshape(-1)
-        for i in range(len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks):
-            row = np.int64(rows[i])
+        start, stop = len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks
+        for i in range(start, stop):
+            row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, stop - 1)])
+            prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
+            prefetch(flat_q, np.uint64(later * n_channels))
             at = (block * n_rows + row) * width
             bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
             while bits != 0:
@@ -134,7 +148,7 @@ def complete(
 Best = tuple[Int, Int, Int, Int]
 """(score, feature, cut, missing_left); feature -1 is the constant classifier. Scores are integers, or the bits of floats."""
 
-EDGE, GINI, NEWTON = 0, 1, 2
+EDGE, GINI, NEWTON, REBEL = 0, 1, 2, 3
 """Stand for the criteria in the arguments of compiled functions."""
 
 
@@ -223,6 +237,31 @@ def gini(left: Array, start: Array, n_classes: int, whole: float) -> float:
 
 
 @compiled
+def rounding(start: Array, n_classes: int) -> float:
+    """Return more than what rounding can do to the difference of two scores of a node, or to 256 additions to a score.
+
+    A purity is right to n_classes + 2 units in the last place (2**-53) of the node's weight, so a score is to 2 n_classes + 7.
+    """
+    weight = np.int64(0)
+    for c in range(n_classes):
+        weight += np.int64(start[c])
+    return (n_classes + 128) * 2.0**-50 * np.float64(weight)
+
+
+@compiled
+def move(left: Array, i: int, histogram: Array, j: int, n_channels: int) -> Int:
+    """Add row j of ``histogram`` to row i of ``left``, both flat with ``n_channels`` entries a row. Return its sum."""
+    if n_channels >= LANES:
+        at, source = np.uint64(i * n_channels), np.uint64(j * n_channels)
+        return np.int64(move_row(left, at, histogram, source, np.uint64(n_channels // LANES)))
+    moved = np.int64(0)
+    for c in range(n_channels):
+        left[i * n_channels + c] += histogram[j * n_channels + c]
+        moved += histogram[j * n_channels + c]
+    return moved
+
+
+@compiled
 def sweep_gini(
     f: int,
     bin_offsets: Array,
@@ -234,28 +273,36 @@ def sweep_gini(
     whole: float,
     best: Best,
 ) -> Best:
-    """As `sweep`, for the criterion "gini"; ``whole`` is the node's purity."""
+    """As `sweep`, for the criterion "gini"; ``whole`` is the node's purity.
+
+    To move a mass m to the other side changes the score by at most 2 m, since no derivative of a purity is beyond 1. So
+    the scores of the next cuts are bounded, and one is worked out only where its bound is above the best.
+    """
     n_channels = histogram.shape[1]
     first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
-    missing = histogram[first + MISSING_CODE]
-    both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the right and on the left
-    both[1] = missing
-    for cut in range(1, n_bins if has_missing[f] else n_bins - 1):
-        for c in range(n_channels):
-            h = histogram[first + cut, c]
-            both[0, c] += h
-            both[1, c] += h
-        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
-            left = both[missing_left]
+    flat, n_sides = histogram.reshape(-1), 2 if has_missing[f] else 1
+    both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the left and on the right
+    flat_both, bounds = both.reshape(-1), np.full(2, np.inf)
+    add_row(flat_both, 0, flat, first + MISSING_CODE, n_channels, ())
+    slack = rounding(start, n_classes)
+    for cut in range(1, n_bins + n_sides - 2):
+        moved = move(flat_both, 0, flat, first + cut, n_channels)
+        if n_sides == 2:
+            add_row(flat_both, 1, flat, first + cut, n_channels, ())
+        for s in range(n_sides):
+            bounds[s] += 2.0 * np.float64(moved)
+            if bounds[s] <= most:
+                continue
             if min_count > 0:
-                count = np.int64(left[n_classes])
+                count = np.int64(both[s, n_classes])
                 if min(count, np.int64(start[n_classes]) - count) < min_count:
                     continue
-            found = gini(left, start, n_classes, whole)
+            found = gini(both[s], start, n_classes, whole)
+            bounds[s] = found + slack
             if found > most:
-                most, feature, chosen, side = found, f, cut, missing_left
+                most, feature, chosen, side = found, f, cut, 1 - s
     return np.float64(most).view(np.int64), feature, chosen, side
 
 
@@ -312,6 +359,58 @@ def sweep_newton(
 
 
 @compiled
+def exponential_loss(edges: Array, mass: Array, roots: Array) -> float:
+    """Return the loss of the best coefficients, see `gpuboost.backends.base.Backend.expand`. ``roots`` is scratch.
+
+    Without the sum, which has to be taken in order, the loop over the classes is vector code.
+    """
+    for c in range(len(roots)):
+        edge = np.int64(edges[c])
+        roots[c] = np.sqrt(np.float64(mass[c] + edge) * np.float64(mass[c] - edge))
+    loss = 0.0
+    for c in range(len(roots)):
+        loss += roots[c]
+    return loss
+
+
+@compiled
+def sweep_rebel(
+    f: int,
+    bin_offsets: Array,
+    has_missing: Array,
+    histogram: Array,
+    start: Array,
+    n_classes: int,
+    min_count: int,
+    mass: Array,
+    roots: Array,
+    best: Best,
+) -> Best:
+    """As `sweep`, for the criterion "rebel"; ``mass`` are the root's sums of abs(q), ``roots`` is scratch."""
+    n_channels = histogram.shape[1]
+    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    score, feature, chosen, side = best
+    most, whole = np.int64(score).view(np.float64), exponential_loss(start, mass, roots)
+    both = np.zeros((2, n_channels), np.int32)  # edges of the cuts with the missing values on the right and on the left
+    for c in range(n_channels):
+        both[0, c] = start[c]
+        both[1, c] = start[c] - 2 * histogram[first + MISSING_CODE, c]
+    for cut in range(1, n_bins if has_missing[f] else n_bins - 1):
+        for c in range(n_channels):
+            h = 2 * histogram[first + cut, c]
+            both[0, c] -= h
+            both[1, c] -= h
+        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
+            edges = both[missing_left]
+            if min_count > 0 and start[n_classes] - abs(np.int64(edges[n_classes])) < 2 * min_count:
+                continue
+            found = whole - exponential_loss(edges, mass, roots)
+            if found > most:
+                most, feature, chosen, side = found, f, cut, missing_left
+    return np.float64(most).view(np.int64), feature, chosen, side
+
+
+@compiled
 def finish(
     lo: int,
     hi: int,
@@ -321,6 +420,7 @@ def finish(
     skipped: Array,
     total: Array,
     other_total: Array,
+    mass: Array,
     n_classes: int,
     min_count: int,
     criterion: int,
@@ -332,7 +432,7 @@ def finish(
     """Finish the histograms of the usable features lo..hi-1 and sweep them while they are in the cache.
 
     ``child`` is the node whose rows were counted. ``other`` holds its parent's histogram and gets its sibling's; for a root it
-    is empty.
+    is empty. ``mass`` are the root's sums of abs(q), for the criterion "rebel".
     """
     n_channels = child.shape[1]
     edges, starts = np.zeros(n_channels, np.int32), np.zeros((2, n_channels), np.int32)
@@ -349,9 +449,13 @@ def finish(
         whole, other_whole = purity(start, n_classes), purity(other_start, n_classes)
     elif criterion == NEWTON:
         whole, other_whole = newton_gain(start[0], start[1]), newton_gain(other_start[0], other_start[1])
+    roots = np.empty(len(mass), np.float64)
     for u in range(lo, hi):
         f = usable[u]
         complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
+        if criterion == REBEL:
+            best = sweep_rebel(f, bin_offsets, has_missing, child, start, n_classes, min_count, mass, roots, best)
+            continue
         if criterion == GINI:
             best = sweep_gini(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
             if len(other):
@@ -489,6 +593,7 @@ def expand(
     totals: Array,
     edges: Array,
     histograms: Array,
+    mass: Array,
     n_classes: int,
     min_count: int,
     criterion: int,
@@ -511,6 +616,7 @@ def expand(
         skipped,
         totals[small],
         totals[large],
+        mass,
         n_classes,
         min_count,
         criterion,
@@ -553,6 +659,7 @@ def grow(
     current: Array,
     histograms: Array,
     buffer: Array,
+    mass: Array,
     n_classes: int,
     n_voting: int,
     min_count: int,
@@ -563,7 +670,7 @@ def grow(
     n_cuts = nodes.shape[1] // 2
     shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
     for t in range(lo, hi):
-        own = (rows[t], q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms)
+        own = (rows[t], q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
         expand(*shared, *own, n_classes, min_count, criterion, 0, -1, lanes)
         for s in range(n_cuts):
             if not select(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):

@@ -85,6 +85,22 @@ def reweight(lo: int, hi: int, state: Array, signs: Array, group: Array, table: 
 
 
 @compiled
+def project(lo: int, hi: int, state: Array, signs: Array, coefficients: Array, magnitude: Array, side: Array) -> Float:
+    largest = 0.0
+    for i in range(lo, hi):
+        r = 0.0
+        for c in range(state.shape[1]):
+            product = state[i, c] * coefficients[c]
+            r += product if signs[i, c] > 0 else -product
+        size = abs(r)
+        size = size if size >= STATE_FLOOR else 0.0
+        magnitude[i, 0] = size
+        side[i, 0] = -1 if r < 0.0 else 1
+        largest = size if size > largest else largest
+    return largest
+
+
+@compiled
 def flip(lo: int, hi: int, q: Array, group: Array, signs: Array, n_channels: int, out: Array) -> Array:
     sums = np.zeros(n_channels, np.int64)
     n_classes = signs.shape[1]

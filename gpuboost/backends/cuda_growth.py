@@ -131,9 +131,13 @@ class CudaGrowth:
         work["n_bins"] = self._chosen_bins(data, start.features)
 
         bounds = None if start.bounds is None else self.gpu.put(start.bounds.astype(np.int64))
-        grid, sizes = (self._grid(n_started), n_trees), (stride, max_nodes, n_channels)
-        self._launch("plant", grid, rows, table, current, start.rows, bounds, n_started, *sizes)
-        self._launch("root_totals", grid, rows, stats.q, table, *sizes)
+        grid = (self._grid(n_started), n_trees)
+        own = (rows, table, current, start.rows, bounds)
+        self._launch("plant", grid, *own, n_started, stride, max_nodes, n_channels)
+        work["mass"] = mass = self._buffer("mass", (n_trees, stats.n_classes), np.int64) if stats.criterion == "rebel" else None
+        if mass is not None:
+            self.gpu.zero(mass)
+        self._launch("root_totals", grid, rows, stats.q, table, mass, stride, max_nodes, stats.n_classes, n_channels)
         totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
         return Frontier(data, stats, rows[:, :n_started], table[:, :, :N_COLUMNS], totals, edges, current, work=work)
 
@@ -281,6 +285,7 @@ class CudaGrowth:
             table,
             current,
             histograms,
+            *([] if work["mass"] is None else [work["mass"]]),
             scores,
             places,
             n_trees,

@@ -198,6 +198,17 @@ class CudaRows:
         launch(self.gpu, "reweight", grid, (*own, *state.shape, fixedpoint.STATE_FLOOR), block=block)
         return maximum
 
+    def project(
+        self, state: GpuArray, signs: GpuArray, coefficients: NDArray[np.float64]
+    ) -> tuple[GpuArray, GpuArray, Pending]:
+        n_rows, n_classes = state.shape
+        magnitude, side = self.gpu.empty((n_rows, 1), np.float64), self.gpu.empty((n_rows, 1), np.int8)
+        maximum = Pending(self.gpu)
+        grid, block = self._pairs(n_rows, 1)
+        own = (state, signs, self.put(coefficients), magnitude, side, maximum.bits)
+        launch(self.gpu, "project", grid, (*own, n_rows, n_classes, fixedpoint.STATE_FLOOR), block=block)
+        return magnitude, side, maximum
+
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     def apply(self, tree: Tree, data: CudaMatrix) -> GpuArray:

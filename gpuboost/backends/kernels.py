@@ -94,7 +94,7 @@ GROWTH = {
     },
     "plant": {
         "plant": "rows:i4* table:i8* current:i8* started:i4*? bounds:i8*? n_started:i4 stride:i4 max_nodes:i4 n_channels:i4",
-        "root_totals": "rows:i4* q:i4* table:i8* stride:i4 max_nodes:i4 n_channels:i4",
+        "root_totals": "rows:i4* q:i4* table:i8* mass:i8*? stride:i4 max_nodes:i4 n_classes:i4 n_channels:i4",
         "choose_features": "n_bins:i4* chosen:u1* chosen_bins:i4* n_features:i4",
     },
     "histogram": {
@@ -107,12 +107,12 @@ GROWTH = {
         "max_nodes:i4 n_channels:i4 member:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4",
     },
     "sweep": {
-        **dict.fromkeys(
-            ("sweep_edge", "sweep_gini", "sweep_newton"),
-            "features:i4* n_bins:i4* bin_offset:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
-            "scores:i8* places:i4* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 first_member:i4 kept:i4 "
-            "first_feature:i4 first_bin:i4 bins_in_tile:i4",
-        ),
+        **{
+            f"sweep_{criterion}": "features:i4* n_bins:i4* bin_offset:i4* has_missing:u1* table:i8* current:i8* "
+            f"histograms:i4* {more}scores:i8* places:i4* n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 min_count:i4 "
+            "first_member:i4 kept:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4"
+            for criterion, more in (("edge", ""), ("gini", ""), ("newton", ""), ("rebel", "mass:i8* "))
+        },
         "choose_cut": "features:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* "
         "best_so_far:i8* n_trees:i4 max_nodes:i4 n_voting:i4 n_channels:i4 first_member:i4 kept:i4 n_features:i4 "
         "first_feature:i4 first_bin:i4 bins_in_tile:i4",
@@ -160,6 +160,9 @@ ROWS = {
         "normalise": "p:f8* n_rows:i4 n_classes:i4 lowest:f8",
         "softmax_losses": "p:f8* target:i4* repeat:i4* factor:f8* groups:i4* pairs:i4* factors:f8* trees:i4* bounds:i4* "
         "coefficients:f8* losses:i8* n_rows:i4 n_classes:i4 n_groups:i4 shift:i4 lowest:f8",
+    },
+    "project": {
+        "project": "state:f8* signs:i1* coefficients:f8* magnitude:f8* side:i1* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8",
     },
     "predict": {
         "apply": "nodes:i4* codes:u1* leaf:i4* n_rows:i4 root:i4",

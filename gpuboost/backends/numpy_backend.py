@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -48,6 +49,14 @@ def purity(sums: IntArray) -> float:
 def gain(sums: IntArray) -> float:
     """Return the square of the first of ``sums`` over the second, or 0 if that is 0; in float64."""
     return float(sums[0]) * float(sums[0]) / float(sums[1]) if sums[1] else 0.0
+
+
+def exponential_loss(mass: IntArray, edges: IntArray) -> float:
+    """Return the loss of the best coefficients of a classifier with these edges, see `Backend.expand`; class by class."""
+    loss = 0.0
+    for t, d in zip(mass.tolist(), edges.tolist(), strict=True):
+        loss += math.sqrt(float((t + d) * (t - d)))
+    return loss
 
 
 class NumpyBackend(NumpySoftmax, Backend):
@@ -114,6 +123,15 @@ class NumpyBackend(NumpySoftmax, Backend):
         state[:] = np.where(state > 0, np.maximum(state * factor, STATE_FLOOR), 0.0)
         return self.maximum(state)
 
+    def project(
+        self, state: NDArray[np.float64], signs: NDArray[np.int8], coefficients: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int8], float]:
+        r = np.zeros((len(state), 1))
+        for c, coefficient in enumerate(coefficients):
+            r[:, 0] += signs[:, c] * state[:, c] * coefficient
+        magnitude = np.where(abs(r) < STATE_FLOOR, 0.0, abs(r))
+        return magnitude, np.where(r < 0, -1, 1).astype(np.int8), self.maximum(magnitude)
+
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: BinnedMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
@@ -125,6 +143,7 @@ class NumpyBackend(NumpySoftmax, Backend):
         frontier = Frontier(data, replace(stats, q=q), np.tile(rows, (n_trees, 1)), nodes, totals, edges, np.full(n_trees, -1))
         for t in range(n_trees):
             totals[t, 0] = q[t, self._rows(frontier, t, 0)].sum(axis=0, dtype=np.int64)
+        frontier.work["mass"] = [abs(q[t, self._rows(frontier, t, 0)]).sum(axis=0, dtype=np.int64) for t in range(n_trees)]
         frontier.work["features"] = np.flatnonzero(data.usable if start.features is None else data.usable & start.features)
         return frontier
 
@@ -143,7 +162,7 @@ class NumpyBackend(NumpySoftmax, Backend):
         for t, node in self._alive(frontier, nodes):
             histogram = self.histogram(frontier.data, frontier.stats.q[t], self._rows(frontier, t, node))
             total = frontier.totals[t, node]
-            score, edges, best = self.sweep(frontier, histogram, total)
+            score, edges, best = self.sweep(frontier, t, histogram, total)
             frontier.edges[t, node] = edges
             row = frontier.nodes[t, node]
             row[[FEATURE, CUT, MISSING_LEFT]] = best
@@ -155,28 +174,32 @@ class NumpyBackend(NumpySoftmax, Backend):
         np.add.at(histogram, bins, q[rows])
         return histogram
 
-    def sweep(self, frontier: Frontier, histogram: IntArray, total: IntArray) -> tuple[float, IntArray, tuple[int, int, int]]:
+    def sweep(
+        self, frontier: Frontier, t: int, histogram: IntArray, total: IntArray
+    ) -> tuple[float, IntArray, tuple[int, int, int]]:
         """Return the best score, its channels' edges, and its (feature, cut, missing_left)."""
-        data, stats = frontier.data, frontier.stats
+        data, stats, mass = frontier.data, frontier.stats, frontier.work["mass"][t]
         k = stats.n_classes
-        best_score, best_edges, best = max(self.score(stats, total, 0 * total), 0), total, (-1, 0, 0)
+        best_score, best_edges, best = max(self.score(stats, mass, total, 0 * total), 0), total, (-1, 0, 0)
         for f in frontier.work["features"].tolist():
             h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
             for cut in range(1, len(h)):
                 for missing_left in (1, 0):
                     left = h[1 : cut + 1].sum(axis=0) + missing_left * h[MISSING_CODE]
                     edges = total - 2 * left
-                    score = self.score(stats, total, left)
+                    score = self.score(stats, mass, total, left)
                     counts = [left[k], total[k] - left[k]] if stats.min_count else [0]
                     if score > best_score and min(counts) >= stats.min_count:
                         best_score, best_edges, best = score, edges, (f, cut, missing_left)
         return best_score, best_edges, best
 
-    def score(self, stats: Stats, total: IntArray, left: IntArray) -> float:
+    def score(self, stats: Stats, mass: IntArray, total: IntArray, left: IntArray) -> float:
         """Return what it is worth to cut a node with these sums; nothing on the left is the constant classifier."""
-        p, left = total[: stats.n_classes], left[: stats.n_classes]
+        mass, p, left = mass[: stats.n_classes], total[: stats.n_classes], left[: stats.n_classes]
         if stats.criterion == "edge":
             return int(abs(p - 2 * left).sum())
+        if stats.criterion == "rebel":
+            return max(exponential_loss(mass, p) - exponential_loss(mass, p - 2 * left), 0.0)
         if stats.criterion == "newton":
             return max(gain(left) + gain(p - left) - gain(p), 0.0) if 0 < left[1] < p[1] else -1.0
         return max(purity(left) + purity(p - left) - purity(p), 0.0)

@@ -1,4 +1,4 @@
-"""Four vector operations that numba does not write by itself, for the histogram loop.
+"""Vector operations that numba does not write by itself, for histograms and sweeps, and a hint to the caches.
 
 LLVM vectorises ``out[i, c] += q[j, c]`` over the class axis only behind a test that the two rows do not overlap, and for a
 dozen classes the test costs as much as the addition. And it does not turn 64 byte comparisons into the 64 bits that one
@@ -9,14 +9,17 @@ None of them checks bounds; indices are uint64; arrays are contiguous and one-di
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
+from numba.core import cgutils as numba_cgutils
 from numba.core import types
 from numba.extending import intrinsic as numba_intrinsic
 
 Builder = Callable[..., Any]
+cgutils: Any = numba_cgutils
 
 
 def intrinsic(build: Builder) -> Builder:
@@ -38,6 +41,11 @@ def _vector_at(context: Any, builder: Any, array_type: Any, array: Any, index: A
     """Return a pointer to the vector that starts at ``array[index]``."""
     made = context.make_array(array_type)(context, builder, array)
     return builder.bitcast(builder.gep(made.data, [index]), vector.as_pointer())
+
+
+def _sum_of_lanes(builder: Any, vector: Any) -> Any:
+    lanes = [builder.extract_element(vector, ir.Constant(ir.IntType(32), lane)) for lane in range(LANES)]
+    return functools.reduce(builder.add, lanes)
 
 
 @intrinsic
@@ -78,11 +86,48 @@ def sweep_row(typing_context: Any, edges: Any, histogram: Any, j: Any, lanes: An
             builder.store(edge, target, align=4)
             negative = builder.icmp_signed("<", edge, zero)
             total = builder.add(total, builder.select(negative, builder.sub(zero, edge), edge))
-        sums = builder.zext(total, wide)
-        score = builder.extract_element(sums, ir.Constant(ir.IntType(32), 0))
-        for lane in range(1, LANES):
-            score = builder.add(score, builder.extract_element(sums, ir.Constant(ir.IntType(32), lane)))
-        return score
+        return _sum_of_lanes(builder, builder.zext(total, wide))
+
+    return signature, generate
+
+
+@intrinsic
+def move_row(typing_context: Any, left: Any, i: Any, histogram: Any, j: Any, n_vectors: Any) -> Any:
+    """``left[i:i + n] += histogram[j:j + n]``; return the sum of what is added, for int32 arrays and n = 4 * n_vectors.
+
+    What is added is not negative.
+    """
+    signature = types.int64(left, types.uint64, histogram, types.uint64, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector, wide, index = ir.VectorType(ir.IntType(32), LANES), ir.VectorType(ir.IntType(64), LANES), ir.IntType(64)
+        total = cgutils.alloca_once_value(builder, ir.Constant(wide, [0] * LANES))
+        with cgutils.for_range(builder, arguments[4], intp=index) as loop:
+            at = builder.mul(loop.index, ir.Constant(index, LANES))
+            target = _vector_at(context, builder, signature.args[0], arguments[0], builder.add(arguments[1], at), vector)
+            source = _vector_at(context, builder, signature.args[2], arguments[2], builder.add(arguments[3], at), vector)
+            moved = builder.load(source, align=4)
+            builder.store(builder.add(builder.load(target, align=4), moved), target, align=4)
+            builder.store(builder.add(builder.load(total), builder.zext(moved, wide)), total)
+        return _sum_of_lanes(builder, builder.load(total))
+
+    return signature, generate
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, i: Any) -> Any:
+    """Tell the caches that ``array[i]`` will be read."""
+    signature = types.void(array, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        made = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.bitcast(builder.gep(made.data, [arguments[1]]), byte)
+        function = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        hint = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0i8")
+        to_read, keep, data = (ir.Constant(number, value) for value in (0, 3, 1))
+        builder.call(hint, [address, to_read, keep, data])
+        return context.get_dummy_value()
 
     return signature, generate
 

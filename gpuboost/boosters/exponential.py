@@ -66,8 +66,13 @@ class ExponentialWeights:
         """Return the signed weights ``w_il y_il`` in fixed point, with the rows' counts if given."""
         return self.backend.statistics(self.state, self.signs, self.repeat, self.n_rows, self.maximum, counts)
 
+    def projection(self, coefficients: NDArray[np.float64], counts: Counts | None = None) -> Stats:
+        """Return ``sum_l w_il y_il coefficients_l`` in fixed point: statistics of one channel."""
+        state, signs, maximum = self.backend.project(self.state, self.signs, coefficients)
+        return self.backend.statistics(state, signs, self.repeat, self.n_rows, maximum, counts)
+
     def loss(self, stats: Stats | None = None) -> float:
-        """Return ``sum_il w_il exp(-f_l(x_i) y_il)`` (eq. 4 of Kegl 2014), as a share of its first value.
+        """Return ``sum_il w_il exp(-f_l(x_i) y_il)`` (eq. 4 of Kegl 2014), as a share of its first value; 0 if that is 0.
 
         ``stats`` are this state's current statistics, if the caller has them already. Confident mistakes on rows that were not
         trained on can take the loss beyond float64: it is infinite then.
@@ -77,4 +82,4 @@ class ExponentialWeights:
             total = float(np.ldexp(float(stats.total), self.scale - stats.shift))
         if self.initial_total is None:
             self.initial_total = total
-        return total / self.initial_total
+        return total / self.initial_total if self.initial_total else 0.0

@@ -18,6 +18,7 @@ from gpuboost.backends.base import (
     KEY,
     LEFT,
     MISSING_LEFT,
+    SLOT,
     START,
     STOP,
     Backend,
@@ -185,6 +186,37 @@ def test_reweight_by_hand(candidate: Backend) -> None:
     # Row 2, group 1: signs (-, +): 8 * 1/4, 0.5 * 16.
     assert float(candidate.reweight(state, signs, group, table)) == 8.0
     assert candidate.get(state).tolist() == [[5.0, 6.0], [0.0, STATE_FLOOR], [2.0, 8.0]]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_project(candidate: Backend, shape: tuple[int, int]) -> None:
+    rows = Rows.random(*shape)
+    rng = np.random.default_rng(3)
+    for scale in (1.0, 1e-3, 1e-260):  # the last leaves only some sums above the floor
+        coefficients = rng.normal(size=shape[1]) * scale
+        coefficients[rng.random(shape[1]) < 0.2] = 0.0
+        state, signs, maximum = candidate.project(candidate.put(rows.state), candidate.put(rows.signs), coefficients)
+        expected, expected_signs, largest = REFERENCE.project(rows.state, rows.signs, coefficients)
+        assert same(candidate.get(state), expected)
+        assert same(candidate.get(signs), expected_signs)
+        assert candidate.get(signs).dtype == np.int8
+        assert float(maximum) == largest == expected.max()
+
+
+def test_project_by_hand(candidate: Backend) -> None:
+    # Sums that depend on the order and on the rounding: (1 + 2**-53) - 1 is 0 if each step is rounded, and 2**-53 if fused.
+    tiny = 2.0**-53
+    state = np.array([[1.0, tiny, 1.0], [0.5, 2.0, 0.0], [STATE_FLOOR, 0.0, 0.0], [0.1, 0.1, 0.0]])
+    signs = np.array([[1, 1, -1], [-1, 1, 1], [1, 1, 1], [1, -1, 1]], np.int8)
+    for coefficients, expected in (
+        ([1.0, 1.0, 1.0], [0.0, 1.5, STATE_FLOOR, 0.0]),
+        ([3.0, -1.0, 2.0], [1.0, -3.5, 3 * STATE_FLOOR, 0.1 * 3.0 + 0.1]),
+        ([0.5, 0.1, 0.0], [0.5, -0.25 + 0.2, 0.0, 0.05 - 0.1 * 0.1]),  # half the floor is nothing
+    ):
+        got, got_signs, maximum = candidate.project(candidate.put(state), candidate.put(signs), np.array(coefficients))
+        assert candidate.get(got)[:, 0].tolist() == [abs(r) for r in expected]
+        assert candidate.get(got_signs)[:, 0].tolist() == [-1 if r < 0 else 1 for r in expected]
+        assert float(maximum) == max(abs(r) for r in expected)
 
 
 # ---- growing trees -----------------------------------------------------------------------------------------------------------
@@ -387,6 +419,48 @@ def test_growth_by_gini(
     for one, other in zip(mine, theirs, strict=True):
         assert_same_growth(one, other)
     assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+
+
+def by_rebel(stats: Stats) -> Stats:
+    return replace(stats, criterion="rebel")
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "n_channels"),
+    [(1, 1, 1), (2, 1, 2), (30, 3, 3), (300, 5, 2), (90, 17, 5), (257, 3, 16), (40, 5, 17), (30, 4, 33), (3000, 4, 7)],
+)
+def test_stumps_by_rebel(candidate: Backend, n_rows: int, n_features: int, n_channels: int, fraction: float) -> None:
+    for seed in range(4):
+        matrix, rows = random_codes(n_rows, n_features, seed), Rows.random(n_rows, n_channels, seed)
+        if seed == 0:  # few weights and few values: exact ties
+            state = np.random.default_rng(0).choice([0.0, 0.5, 1.0], rows.state.shape)
+            state[0] = 1.5
+            rows = replace(rows, state=state)
+        data, stats = candidate.load(matrix), by_rebel(rows.statistics(candidate, fraction))
+        frontier, mine = watched_growth(candidate, data, stats, 2)
+        expected, theirs = watched_growth(REFERENCE, matrix, by_rebel(rows.statistics(REFERENCE, fraction)), 2)
+        for one, other in zip(mine, theirs, strict=True):
+            assert_same_growth(one, other)
+        assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+        again, _ = candidate.read_nodes(grow(candidate, data, stats, 2))
+        assert same(again[0, 0, :BASELINE], expected.nodes[0, 0, :BASELINE])
+        other = by_rebel(replace(rows, signs=-rows.signs[::-1]).statistics(candidate, fraction))  # what was recorded, anew
+        replayed, _ = candidate.read_nodes(grow(candidate, data, other, 2))
+        flipped = by_rebel(replace(rows, signs=-rows.signs[::-1]).statistics(REFERENCE, fraction))
+        assert same(replayed[0, 0, :SLOT], grow(REFERENCE, matrix, flipped, 2).nodes[0, 0, :SLOT])
+
+
+@pytest.mark.parametrize("n_channels", [1, 2, 3, 4, 5, 16, 30])
+def test_rebel_near_the_limit(candidate: Backend, n_channels: int) -> None:
+    # As `test_sums_near_the_limit`: T = 2**30 - 2 and |D| = T for the cut, 0 without one. All of the loss is won.
+    q = np.full((2, n_channels), 2**29 - 1)
+    q[0] *= -1
+    frontier = grow(candidate, candidate.load(coded([[1, 2]])), by_rebel(stats_of(candidate, q)), 2)
+    nodes = candidate.get(frontier.nodes)[0]
+    assert nodes[0, [FEATURE, CUT, MISSING_LEFT, LEFT]].tolist() == [0, 1, 1, 1]
+    assert nodes[:1, GAIN].view(np.float64).tolist() == [float(n_channels * (2**30 - 2))]
+    assert candidate.get(frontier.edges)[0, 0].tolist() == [2**30 - 2] * n_channels
 
 
 def test_statistics_are_not_shared(candidate: Backend) -> None:

@@ -76,6 +76,45 @@ def gini(gpu: EmulatedGpu) -> None:
     same_growth(gpu, coded(codes), lambda backend: replace(stats_of(backend, q), criterion="gini"), 7)
 
 
+def rebel(gpu: EmulatedGpu) -> None:
+    """Two stumps side by side by what the best coefficients win, with missing values and counts, and one by ties."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(4)
+    n_rows = 900
+    codes = rng.integers(0, 7, (5, n_rows))
+    codes[1] = 1 + codes[0]  # the same cuts, but that missing values are apart
+    q = [rng.integers(-40, 41, (n_rows, 3)) + 30 * (codes[2 * k] > 3)[:, None] * [1, -1, 0] for k in range(2)]
+    counts = rng.integers(0, 3, n_rows)
+
+    def batch(backend: Backend) -> Stats:
+        alone = [stats_of(backend, one, counts, 200) for one in q]
+        both = np.concatenate([backend.get(stats.q)[..., :4] for stats in alone])
+        signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
+        return Stats(backend.put(both), 0, signed, mass, 200, "rebel")
+
+    same_growth(gpu, coded(codes), batch, 2)
+    nothing = np.tile([[3, -3]], (8, 1))  # no cut wins anything
+    same_growth(
+        gpu, coded([[1, 1, 1, 1, 2, 2, 2, 2]]), lambda backend: replace(stats_of(backend, nothing), criterion="rebel"), 2
+    )
+
+
+def project(gpu: EmulatedGpu) -> None:
+    """Sums that depend on the order of the channels, of several rows for each thread; some below the floor."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(5)
+    state = rng.random((5000, 4)) * 10.0 ** -rng.choice([0, 3, 16, 270], (5000, 4))
+    signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
+    coefficients = np.array([0.3, -1.7, 1e-3, 0.9])
+
+    def results(backend: Backend) -> list[object]:
+        magnitude, side, maximum = backend.project(backend.put(state), backend.put(signs), coefficients)
+        return [backend.get(magnitude), backend.get(side), float(maximum)]
+
+    for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
+
+
 def wide(gpu: EmulatedGpu) -> None:
     """Features in many launches and 40 channels, so that both are tiled."""
     rng = np.random.default_rng(1)
@@ -247,6 +286,11 @@ MUTANTS = {
         gini, "sweep", "purity(right_squares, right_sum) -", "purity(left_squares, left_sum) -"
     ),
     "squares of a wrong side": planted(gini, "sweep", "const int right = total - left;", "const int right = left - total;"),
+    "the classes share a mass": planted(rebel, "sweep", "const i64 t = *mass++;", "const i64 t = *mass;"),
+    "the mass of the other tree": planted(rebel, "sweep", "mass + (i64)blockIdx.z * n_classes", "mass"),
+    "the left side for the edge": planted(rebel, "sweep", "loss(t, total - 2 * left)", "loss(t, total - left)"),
+    "the loss, not what is won of it": planted(rebel, "sweep", "gain = whole - cut;", "gain = cut;"),
+    "a root in single precision": planted(rebel, "sweep", "return __dsqrt_rn(", "return __fsqrt_rn((float)"),
     "votes where there are none": planted(gini, "partition", "if (c < n_classes) {", "if (c < n_channels) {"),
     # ---- select
     "the highest of equal nodes": planted(ties, "select", "node < best)", "node > best)"),
@@ -271,6 +315,20 @@ MUTANTS = {
     ),
     "the cursor is cleared too early": planted(growth, "partition", "    __syncwarp();", ""),
     "a zero edge votes for": planted(ties, "partition", "votes_for_right = edge > 0", "votes_for_right = edge >= 0"),
+    # ---- the roots' mass
+    "the mass has a sign": planted(rebel, "plant", "weight += value < 0 ? -value : value;", "weight += value;"),
+    "the counts have a mass": planted(rebel, "plant", "c < n_classes ? weight : 0", "weight"),
+    "one mass for all trees": planted(rebel, "plant", "mass + (i64)tree * n_classes);", "mass);"),
+    # ---- project
+    "the last channel first": planted(
+        project,
+        "project",
+        "const double product = state[i * n_classes + c] * coefficients[c];",
+        "const double product = state[i * n_classes + n_classes - 1 - c] * coefficients[n_classes - 1 - c];",
+    ),
+    "one row a thread": planted(project, "project", "i += (i64)gridDim.x * blockDim.x", "i += n_rows"),
+    "nothing is too small": planted(project, "project", "size = size >= lowest ? size : 0.0;", ""),
+    "signs are forgotten": planted(project, "project", "> 0 ? product : -product", "> 1 ? -product : product"),
     # ---- rows
     "no barrier in the sums of a channel": planted(
         rows, "quantise", "of_thread[threadIdx.x] = value;\n    __syncthreads();", "of_thread[threadIdx.x] = value;"
@@ -314,7 +372,16 @@ def run(name: str) -> None:
     MUTANTS[name].run()
 
 
-CASES = {"growth": growth, "starts": starts, "gini": gini, "ties": ties, "wide": wide, "rows": rows}
+CASES = {
+    "growth": growth,
+    "starts": starts,
+    "gini": gini,
+    "project": project,
+    "rebel": rebel,
+    "ties": ties,
+    "wide": wide,
+    "rows": rows,
+}
 
 
 def run_unchanged(name: str) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import GAIN, LEFT, START, STOP, Backend, Start, Stats
+from gpuboost.backends.base import FEATURE, GAIN, LEFT, SLOT, START, STOP, Backend, Start, Stats
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.binning import BinnedMatrix
 from gpuboost.learners.growth import grow
-from tests.backends.test_conformance import Rows, random_codes
+from tests.backends.test_conformance import Rows, random_codes, same
 
 REFERENCE = NumpyBackend()
 
@@ -110,6 +110,22 @@ def test_some_rows_and_features_in_stretches(candidate: Backend) -> None:
     for g, (first, stop) in enumerate(itertools.pairwise(bounds)):
         expected, _ = alone(without, problem.statistics(REFERENCE), rows[first:stop], 4)
         assert nodes[g][:, GAIN].tolist() == expected[:, GAIN].tolist()
+
+
+def test_stumps_by_rebel_side_by_side(candidate: Backend) -> None:
+    # Each root has a mass of its own, which is that of its rows.
+    matrix, problem = random_codes(400, 6, 2), Rows.random(400, 3, 2)
+    group = np.random.default_rng(6).integers(0, 3, 400).astype(np.int32)
+    order, bounds = candidate.rows_by_group(candidate.put(group), 3)
+    stats = replace(problem.statistics(candidate), criterion="rebel")
+    nodes, edges = candidate.read_nodes(grow(candidate, candidate.load(matrix), stats, 2, Start(order, bounds)))
+    whole = problem.statistics(REFERENCE)
+    for g in range(3):
+        own = np.flatnonzero(group == g)
+        own_stats = replace(part(whole, own), criterion="rebel")
+        alone = grow(REFERENCE, replace(matrix, codes=matrix.codes[:, own]), own_stats, 2)
+        assert same(nodes[g, 0, FEATURE:SLOT], alone.nodes[0, 0, FEATURE:SLOT])
+        assert same(edges[g, 0], alone.edges[0, 0])
 
 
 def test_bounds_need_rows(candidate: Backend) -> None:

@@ -1,0 +1,100 @@
+"""REBEL: boosting on a multi-class exponential loss that knows what mistakes cost (chapter 4 of Appel's thesis)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Stats
+from gpuboost.boosters.adaboost_mh import is_right
+from gpuboost.boosters.base import Part, Problem, Round, apply
+from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
+from gpuboost.boosters.leaf_counts import leaf_counts
+from gpuboost.fixedpoint import STATE_FLOOR, exponent
+from gpuboost.learners.layered_tree import LayeredTree, constant
+from gpuboost.tree import Tree
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rebel:
+    """The loop of section 4.3: ``H(x) = a_0 + sum_t f_t(x) a_t`` with binary classifiers f and vectors a.
+
+    Attributes
+    ----------
+    max_depth : int
+        Layers of a tree, at least 1.
+    costs : ndarray of float64, shape (n_classes, n_classes), or None
+        ``costs[y, k]`` is what it costs to predict k where y is true; not negative, 0 on the diagonal. None: every mistake
+        costs 1.
+    learning_rate : float
+        Multiplies the coefficients, but those of the constant classifier; 1 is the thesis' algorithm. Above 2 the loss may
+        rise, which ends the training: the round is not kept.
+    min_weight_fraction_leaf : float
+        The share of the sample weights, as they were before boosting, that both sides of a cut must have.
+    """
+
+    max_depth: int
+    costs: Floats | None = None
+    learning_rate: float = 1.0
+    min_weight_fraction_leaf: float = 0.0
+
+    def row_state(self, problem: Problem) -> ExponentialWeights:
+        initial = initial_weights(problem.signs, self.costs) * problem.factor[:, None]
+        initial = np.where(initial > 0, np.maximum(initial, STATE_FLOOR), 0.0)
+        return ExponentialWeights(problem.backend, initial, problem.signs, problem.repeat)
+
+    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        """Yield the constant classifier, unless it lowers the loss by nothing, and then trees, as long as they lower it."""
+        backend, data, learner = problem.backend, problem.data, LayeredTree(self.max_depth)
+        weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf)
+
+        def project(coefficients: Floats) -> Stats:
+            return weights.projection(coefficients, counts)
+
+        for t, (tree,) in enumerate(done, start=1):
+            part = apply(tree, problem)
+            if t == len(done) and is_right(tree, backend, weights.statistics(), part.group):
+                return  # where one long training has ended, a continued one ends
+            weights.take([part])
+        stats = weights.statistics(counts)
+        loss, is_first = weights.loss(stats), not done
+        while True:
+            grown = constant(backend, data, stats) if is_first else learner(backend, data, stats, project)
+            if grown.loss < stats.total:
+                edge, total = int(abs(grown.right - grown.wrong).sum()), stats.total
+                rate = 1.0 if is_first else self.learning_rate
+                values = np.clip(rate * grown.coefficients, -MAX_STEP, MAX_STEP) * grown.tree.values
+                part = Part(replace(grown.tree, values=values), grown.group, values)
+                weights.take([part])
+                stats = weights.statistics(counts)
+                before, loss = loss, weights.loss(stats)
+                if rate > 2.0 and loss > before:  # up to twice the coefficients cannot raise the loss
+                    return
+                yield Round([part], loss, {"edge": edge / total})
+                if edge == total:  # all that has a weight is right
+                    return
+            elif not is_first:
+                return
+            is_first = False
+
+
+def initial_weights(signs: NDArray[np.int8], costs: Floats | None) -> Floats:
+    """Return the subcosts (section 4.3) of rows with the labels ``signs``, up to a common power of two; shape of ``signs``.
+
+    For a row of class y with the costs ``c = costs[y]`` they are ``sqrt(K - 1) / (2 |c|) c_k^2`` for each other class k, and
+    ``|c| / (2 sqrt(K - 1))`` for y, which is 1/2 everywhere if all mistakes cost 1. A row that costs nothing has no weight.
+    """
+    n_classes = signs.shape[1]
+    if costs is None or n_classes == 1:
+        return np.full(signs.shape, 0.5)
+    root = np.sqrt(float(n_classes - 1))
+    norm = np.sqrt(np.add.accumulate(costs * costs, axis=1)[:, -1:])
+    others = root / (2.0 * np.where(norm > 0, norm, 1.0)) * (costs * costs)
+    table = np.where(np.eye(n_classes, dtype=bool), norm / (2.0 * root), others)
+    scaled: Floats = np.ldexp(table, -exponent(float(table.max())))[signs.argmax(axis=1)]
+    return scaled
