@@ -82,7 +82,7 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "largest_miss": lambda w: w.pairs(8) + w.each_row(12),
     "softmax_sums": lambda w: w.pairs(8) + w.each_row(16),
     "softmax_statistics": lambda w: w.pairs(8) + w.each_row(20) + float(w.a["q"]),
-    "normalise": lambda w: w.pairs(16),
+    "softmax_step": lambda w: w.pairs(16) + float(w.a["groups"]),
     "softmax_losses": lambda w: w.pairs(8) + w.each_row(20) + float(w.a["groups"]),
     "add_scores": lambda w: w.pairs(16) + w.each_row(4),
     "errors": lambda w: w.pairs(8) + w.each_row(12),

@@ -56,6 +56,8 @@ class Stats:
     criterion : {"edge", "gini", "newton", "rebel"}
         What trees that are grown from these statistics are cut by. For "gini" no q is negative; "rebel" is for trees of two
         leaves.
+    totals : ndarray of int64, shape (n_trees, n_channels), optional
+        The sums of q over the rows, where they have been found on the way.
     """
 
     q: Device
@@ -64,6 +66,7 @@ class Stats:
     mass: NDArray[np.int64]
     min_count: int = 0
     criterion: Criterion = "edge"
+    totals: NDArray[np.int64] | None = None
 
     @property
     def n_channels(self) -> int:
@@ -344,7 +347,7 @@ class Backend(ABC):
         counts: Counts,
         weights: Device | None = None,
     ) -> Stats:
-        """Return the statistics of a batch of Newton trees, with the criterion "newton". Exact.
+        """Return the statistics of a batch of Newton trees, with the criterion "newton". Exact. Valid until the next call.
 
         The channels are ``g``, the weights (n_rows,) int32 if given, ``h``, and the counts.
 
@@ -358,11 +361,27 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def normalise(self, p: Device) -> None:
-        """Divide the rows of ``p`` by their sums, taken in class order, in place.
+    def softmax_step(
+        self, p: Device, groups: Device, pairs: NDArray[np.int64], factors: NDArray[np.float64], trees: Sequence[int]
+    ) -> None:
+        """Take some trees of a batch into the probabilities ``p``, in place.
 
-        No entry falls below `gpuboost.fixedpoint.STATE_FLOOR`.
+        In the order of ``trees`` ``p[i, k]`` is multiplied by ``factors[t, groups[t, i], 0]``, and that of the base class, if
+        there is one, by ``factors[t, groups[t, i], 1]``. Then a row is divided by its sum, taken in class order, and no entry
+        falls below `gpuboost.fixedpoint.STATE_FLOOR`.
+
+        Parameters
+        ----------
+        p : device array of float64, shape (n_rows, n_classes)
+        groups : device array of int, shape (n_trees, n_rows)
+        pairs : ndarray of int64, shape (n_trees, 2)
+        factors : ndarray of float64, shape (n_trees, n_groups, 2)
+        trees : sequence of int
         """
+
+    @abstractmethod
+    def stack(self, groups: Sequence[Device]) -> Device:
+        """Return arrays (n_rows,) of int as one, shape (n_arrays, n_rows)."""
 
     @abstractmethod
     def softmax_losses(
@@ -376,9 +395,7 @@ class Backend(ABC):
     ) -> NDArray[np.int64]:
         """Return the log-loss that the rows of each class would have after each of several selections of the trees.
 
-        For the trees ``candidates[j]``, in their order, ``p[i, k]`` is multiplied by ``factors[t, groups[t, i], 0]``, and that
-        of the base class, if there is one, by ``factors[t, groups[t, i], 1]``; then a row is divided by its sum, taken in class
-        order, and no entry falls below `gpuboost.fixedpoint.STATE_FLOOR`. The rows are left as they are.
+        Each has the trees ``candidates[j]`` alone, and probabilities as after `softmax_step`. The rows are left as they are.
 
         Parameters
         ----------

@@ -209,6 +209,9 @@ class CpuBackend(CpuSoftmax, Backend):
         stats = frontier.stats
         if start.rows is None and len(stats.q) == 1:
             return stats.signed
+        if start.rows is None and stats.totals is not None:
+            own: IntArray = stats.totals[t]
+            return own
         total: IntArray = self._root_q(frontier, t, start)[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
         return total
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ class CpuSoftmax:
     """See `gpuboost.backends.base.Backend`."""
 
     team: Team
+    _scratch: Callable[..., NDArray[Any]]
 
     def largest_miss(self, rows: SoftmaxRows) -> float:
         found = self.team.map(cpu_softmax.largest_miss, len(rows.p), 4 * len(rows.p), rows.p, rows.target, rows.factor)
@@ -43,16 +44,21 @@ class CpuSoftmax:
         weights: NDArray[np.int32] | None = None,
     ) -> Stats:
         n_rows, n_channels = len(rows.p), 3 + (weights is not None)
-        q = np.zeros((len(pairs), n_rows, padded(n_channels)), np.int32)
+        q = self._scratch("softmax", (len(pairs), n_rows, padded(n_channels)), np.int32)
+        q[:, :, n_channels:] = 0
         scales = (float(np.ldexp(1.0, gradient_shift)), float(np.ldexp(1.0, curvature_shift)))
         given = np.zeros(0, np.int32) if weights is None else weights
         own = (rows.p, rows.target, rows.repeat, rows.factor)
         parts = self.team.map(cpu_softmax.statistics, n_rows, 16 * q.size, *own, pairs, *scales, given, counts.of_row, q)
         signed, mass = (np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
-        return Stats(q, gradient_shift, signed, mass, counts.minimum, "newton")
+        return Stats(q, gradient_shift, signed.sum(axis=0), mass.sum(axis=0), counts.minimum, "newton", totals=signed)
 
-    def normalise(self, p: Floats) -> None:
-        self.team.map(cpu_softmax.normalise, len(p), 8 * p.size, p)
+    def softmax_step(self, p: Floats, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]) -> None:
+        work = 8 * len(p) * (len(trees) + p.shape[1])
+        self.team.map(cpu_softmax.step, len(p), work, p, groups, pairs, factors, np.array(trees, np.int64))
+
+    def stack(self, groups: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(groups)
 
     def softmax_losses(
         self,

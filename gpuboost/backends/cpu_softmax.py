@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from gpuboost.backends.jit import Array, Float, compiled
+from gpuboost.backends.jit import Array, Float, Int, compiled
 from gpuboost.exactmath import LOG2_COEFFICIENTS, SQRT_HALF
 from gpuboost.fixedpoint import STATE_FLOOR
 
@@ -37,15 +37,38 @@ def largest_miss(lo: int, hi: int, p: Array, target: Array, factor: Array) -> Fl
 
 
 @compiled
+def above_half(p: Array) -> tuple[Int, Float]:
+    """Return the class whose probability is above 1/2, and the sum of the others; -1 if there is none."""
+    for k in range(len(p)):
+        if p[k] > 0.5:
+            return k, complement(p, k)
+    return -1, 0.0
+
+
+CHUNK = 512
+"""So many terms below 2**43 add up exactly in float64, which vector units add faster than they convert to integers."""
+
+
+@compiled
 def sums(lo: int, hi: int, p: Array, target: Array, repeat: Array, factor: Array, scale: float) -> tuple[Array, Array]:
-    gradient, curvature = np.zeros(p.shape[1], np.int64), np.zeros(p.shape[1], np.int64)
-    for i in range(lo, hi):
-        times, f = np.int64(repeat[i]), factor[i]
-        for k in range(p.shape[1]):
-            missing = complement(p[i], k)
-            g = missing if k == target[i] else p[i, k]
-            gradient[k] += times * np.int64(np.rint(f * g * scale))
-            curvature[k] += times * np.int64(np.rint(f * (p[i, k] * missing) * scale))
+    n_classes = p.shape[1]
+    gradient, curvature = np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
+    g, h = np.zeros(n_classes), np.zeros(n_classes)
+    for first in range(lo, hi, CHUNK):
+        g[:], h[:] = 0.0, 0.0
+        for i in range(first, min(first + CHUNK, hi)):
+            own, times, f = p[i], np.float64(repeat[i]), factor[i]
+            for k in range(n_classes):  # as if every class were another one's, and below 1/2
+                g[k] += times * np.rint(f * own[k] * scale)
+                h[k] += times * np.rint(f * (own[k] * (1.0 - own[k])) * scale)
+            y = target[i]
+            g[y] += times * (np.rint(f * complement(own, y) * scale) - np.rint(f * own[y] * scale))
+            k, others = above_half(own)
+            if k >= 0:
+                h[k] += times * (np.rint(f * (own[k] * others) * scale) - np.rint(f * (own[k] * (1.0 - own[k])) * scale))
+        for k in range(n_classes):
+            gradient[k] += np.int64(g[k])
+            curvature[k] += np.int64(h[k])
     return gradient, curvature
 
 
@@ -64,34 +87,51 @@ def statistics(
     counts: Array,
     q: Array,
 ) -> tuple[Array, Array]:
-    """Fill in the rows lo..hi-1 of ``q`` (n_trees, n_rows, C); ``weights`` may be empty."""
+    """Fill in the rows lo..hi-1 of ``q`` (n_trees, n_rows, C); return the sums of q and of abs(q), (n_trees, C).
+
+    ``weights`` may be empty.
+    """
     n_classes = p.shape[1]
     n_weights = 1 if len(weights) else 0
     at_h, at_count = 1 + n_weights, 2 + n_weights
-    g, h = np.zeros(n_classes, np.int32), np.zeros(n_classes)
-    signed, mass = np.zeros(at_count + 1, np.int64), np.zeros(at_count, np.int64)
-    for i in range(lo, hi):
-        times, f = np.int32(repeat[i]), factor[i]
-        for k in range(n_classes):
-            missing = complement(p[i], k)
-            g[k] = np.int32(np.rint(f * (missing if k == target[i] else -p[i, k]) * gradient_scale))
-            h[k] = p[i, k] * missing
+    g, h = np.zeros((CHUNK, n_classes), np.int32), np.zeros((CHUNK, n_classes))
+    signed, mass = np.zeros((len(pairs), at_count + 1), np.int64), np.zeros((len(pairs), at_count), np.int64)
+    for first in range(lo, hi, CHUNK):
+        n = min(CHUNK, hi - first)
+        for i in range(n):
+            own, f, y = p[first + i], factor[first + i], target[first + i]
+            for k in range(n_classes):
+                g[i, k] = np.int32(np.rint(f * -own[k] * gradient_scale))
+                h[i, k] = own[k] * (1.0 - own[k])
+            g[i, y] = np.int32(np.rint(f * complement(own, y) * gradient_scale))
+            k, others = above_half(own)
+            if k >= 0:
+                h[i, k] = own[k] * others
         for t in range(len(pairs)):
             base, k = pairs[t, 0], pairs[t, 1]
-            row = q[t, i]
-            slope, bend = g[k], h[k]
-            if base >= 0:
-                slope -= g[base]
-                bend = (h[base] + h[k]) + 2.0 * (p[i, base] * p[i, k])
-            row[0] = times * slope
-            row[at_h] = times * np.int32(np.rint(f * bend * curvature_scale))
-            row[at_count] = counts[i]
-            if n_weights:
-                row[1] = weights[i]
-            for c in range(at_count):
-                signed[c] += np.int64(row[c])
-                mass[c] += np.int64(abs(row[c]))
-            signed[at_count] += np.int64(row[at_count])
+            sum_g, sum_h, sum_w, sum_n, mass_g = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+            for i in range(n):
+                slope, bend, row = g[i, k], h[i, k], q[t, first + i]
+                if base >= 0:
+                    slope -= g[i, base]
+                    bend = (h[i, base] + bend) + 2.0 * (p[first + i, base] * p[first + i, k])
+                slope = np.int32(repeat[first + i]) * slope
+                curvature = np.int32(repeat[first + i]) * np.int32(np.rint(factor[first + i] * bend * curvature_scale))
+                row[0], row[at_h], row[at_count] = slope, curvature, counts[first + i]
+                sum_g += np.int64(slope)
+                mass_g += np.int64(abs(slope))
+                sum_h += np.int64(curvature)
+                sum_n += np.int64(counts[first + i])
+                if n_weights:
+                    row[1] = weights[first + i]
+                    sum_w += np.int64(weights[first + i])
+            signed[t, 0] += sum_g
+            signed[t, 1] += sum_w  # of no weights, 0
+            signed[t, at_h] += sum_h
+            signed[t, at_count] += sum_n
+            mass[t, 0] += mass_g
+            mass[t, 1] += sum_w
+            mass[t, at_h] += sum_h
     return signed, mass
 
 
@@ -99,7 +139,16 @@ def statistics(
 
 
 @compiled
-def normalise(lo: int, hi: int, p: Array) -> None:
+def step(lo: int, hi: int, p: Array, groups: Array, pairs: Array, factors: Array, trees: Array) -> None:
+    for t in trees:
+        base, k = pairs[t, 0], pairs[t, 1]
+        if base < 0:
+            for i in range(lo, hi):
+                p[i, k] *= factors[t, groups[t, i], 0]
+        else:
+            for i in range(lo, hi):
+                p[i, k] *= factors[t, groups[t, i], 0]
+                p[i, base] *= factors[t, groups[t, i], 1]
     for i in range(lo, hi):
         total = 0.0
         for k in range(p.shape[1]):

@@ -61,8 +61,14 @@ class CudaSoftmax(CudaRows):
         signed, mass = np.split(self.gpu.get(sums), [n_channels])
         return Stats(q, gradient_shift, signed, mass, counts.minimum, "newton")
 
-    def normalise(self, p: GpuArray) -> None:
-        launch(self.gpu, "normalise", (self._rows(p.shape[0]),), (p, *p.shape, STATE_FLOOR))
+    def softmax_step(self, p: GpuArray, groups: GpuArray, pairs: IntArray, factors: Floats, trees: Sequence[int]) -> None:
+        small = (pairs.astype(np.int32), factors, np.array(trees, np.int32))
+        own = (p, self._int32(groups), *(self.put(array) for array in small))
+        sizes = (*p.shape, len(trees), factors.shape[1], STATE_FLOOR)
+        launch(self.gpu, "softmax_step", (self._rows(p.shape[0]),), (*own, *sizes))
+
+    def stack(self, groups: Sequence[GpuArray]) -> GpuArray:
+        return self.put(np.stack([self.gpu.get(group) for group in groups]))
 
     def softmax_losses(
         self,

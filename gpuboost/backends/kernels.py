@@ -157,7 +157,8 @@ ROWS = {
         "softmax_sums": "p:f8* target:i4* repeat:i4* factor:f8* sums:i8* n_rows:i4 n_classes:i4 shift:i4",
         "softmax_statistics": "p:f8* target:i4* repeat:i4* factor:f8* pairs:i4* weights:i4*? counts:i4* q:i4* signed_sums:i8* "
         "mass:i8* n_rows:i4 n_classes:i4 gradient_shift:i4 curvature_shift:i4",
-        "normalise": "p:f8* n_rows:i4 n_classes:i4 lowest:f8",
+        "softmax_step": "p:f8* groups:i4* pairs:i4* factors:f8* trees:i4* n_rows:i4 n_classes:i4 n_trees:i4 n_groups:i4 "
+        "lowest:f8",
         "softmax_losses": "p:f8* target:i4* repeat:i4* factor:f8* groups:i4* pairs:i4* factors:f8* trees:i4* bounds:i4* "
         "coefficients:f8* losses:i8* n_rows:i4 n_classes:i4 n_groups:i4 shift:i4 lowest:f8",
     },

@@ -70,18 +70,21 @@ class NumpySoftmax:
         sums, mass = q.sum(axis=(0, 1)), abs(q).sum(axis=(0, 1))[:-1]
         return Stats(q.astype(np.int32), gradient_shift, sums, mass, counts.minimum, "newton")
 
-    def multiplied(self, p: Floats, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]) -> Floats:
-        """Return ``p`` times the factors of some trees, one after another."""
+    def after(self, p: Floats, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]) -> Floats:
+        """Return ``p`` after a step with some trees."""
         p = p.copy()
         for t in trees:
             base, k = pairs[t].tolist()
             p[:, k] *= factors[t, groups[t], 0]
             if base >= 0:
                 p[:, base] *= factors[t, groups[t], 1]
-        return p
+        return np.maximum(p / np.add.accumulate(p, axis=1)[:, -1:], STATE_FLOOR)
 
-    def normalise(self, p: Floats) -> None:
-        p[:] = np.maximum(p / np.add.accumulate(p, axis=1)[:, -1:], STATE_FLOOR)
+    def softmax_step(self, p: Floats, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]) -> None:
+        p[:] = self.after(p, groups, pairs, factors, trees)
+
+    def stack(self, groups: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(groups)
 
     def softmax_losses(
         self,
@@ -94,8 +97,7 @@ class NumpySoftmax:
     ) -> IntArray:
         losses = []
         for trees in candidates:
-            p = self.multiplied(rows.p, groups, pairs, factors, trees)
-            self.normalise(p)
+            p = self.after(rows.p, groups, pairs, factors, trees)
             own = np.take_along_axis(p, rows.target[:, None], axis=1)[:, 0]
             units = rows.repeat * np.rint(np.ldexp(rows.factor * minus_log2(own), shift)).astype(np.int64)
             of_class = np.zeros(p.shape[1], np.int64)

@@ -86,7 +86,7 @@ class ABCBoost:
             for t in chosen:
                 values = tree_values(pairs[t], steps[t], n_classes)
                 parts.append(Part(grown.tree(t, values, float(unit)), grown.groups[t], values))
-            state.take(parts)
+            state.update(grown.groups, pairs, steps, chosen)
             notes["base_class"] = float("nan") if base is None else base
             yield Round(tuple(parts), state.loss(), notes)
             number += 1

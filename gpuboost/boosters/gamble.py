@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.boosters.base import Problem, Round
 from gpuboost.boosters.class_trees import ClassTreeLoop, LabelWeights, Values, centred
+from gpuboost.boosters.exponential import MAX_STEP
+from gpuboost.exactmath import exp
 from gpuboost.learners.class_tree import GrownTree
 from gpuboost.tree import Tree
 
@@ -24,18 +29,22 @@ class Gamble:
         Multiplies the step; 1 is the paper's algorithm, which overshoots with many classes.
     min_weight_fraction_leaf : float
         See `ClassTreeLoop`.
+    line_search : bool
+        Whether the step is shortened first, see `best_step`.
     """
 
     max_leaf_nodes: int
     learning_rate: float
     min_weight_fraction_leaf: float = 0.0
+    line_search: bool = False
 
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
 
     def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
-        return ClassTreeLoop(*sizes, newton_values, until_perfect=False).rounds(problem, done)
+        values = shortened_newton_values if self.line_search else newton_values
+        return ClassTreeLoop(*sizes, values, until_perfect=False).rounds(problem, done)
 
 
 def newton_values(grown: GrownTree) -> Values:
@@ -50,3 +59,26 @@ def newton_values(grown: GrownTree) -> Values:
     whole = grown.sums.sum(axis=1, keepdims=True)
     g = (k * grown.sums - whole) / ((k - 1) * np.maximum(whole, 1))  # 0 in a leaf without weight
     return centred(k * (k - 1) * g / ((k - 2) * g + 1))
+
+
+def shortened_newton_values(grown: GrownTree) -> Values:
+    """Return the values of `newton_values` times the s of `best_step`: one s for the tree."""
+    values = newton_values(grown)
+    return best_step(grown.sums, values / max(values.shape[1] - 1, 1)) * values
+
+
+def best_step(weights: NDArray[Any], exponents: NDArray[np.float64]) -> float:
+    """Return which s of 1, 1/2, 1/4, ... has the lowest loss ``sum_i weights_i exp(-s exponents_i)``.
+
+    The loss is convex in s, so the search ends where halving s no longer lowers it; if it falls at 0, as with the steps of a
+    tree, it is then lower than for s = 0. Half the step takes the square roots of the exponentials, and the sums are exact
+    but for one rounding: s is the same everywhere if the weights are.
+    """
+    factors, step = exp(np.clip(-exponents, -MAX_STEP, MAX_STEP)), 1.0
+    loss = math.fsum((weights * factors).flat)
+    while True:
+        factors = np.sqrt(factors)
+        before, loss = loss, math.fsum((weights * factors).flat)
+        if loss >= before:
+            return step
+        step /= 2

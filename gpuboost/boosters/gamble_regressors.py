@@ -6,7 +6,7 @@ Regressors are other people's code and add up floats, so such a model is outside
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from gpuboost.backends.base import Device
 from gpuboost.boosters.base import Problem, Round, apply
 from gpuboost.boosters.class_trees import LabelWeights, centred
 from gpuboost.boosters.exponential import MAX_STEP
+from gpuboost.boosters.gamble import best_step
 
 Floats = NDArray[np.float64]
 
@@ -91,12 +92,15 @@ class GambleRegressors:
     learning_rate : float
         Multiplies the step; 1 is the paper's algorithm.
     seed : int
+    line_search : bool
+        Whether the step is shortened first, see `gpuboost.boosters.gamble.best_step`.
     """
 
     g: WeightedRegressor
     h: WeightedRegressor
     learning_rate: float
     seed: int
+    line_search: bool = False
 
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
@@ -109,9 +113,13 @@ class GambleRegressors:
             return
         for t in count(len(done)):
             w = row_weights(weights, problem)
-            part = apply(self.step(problem, w, t), problem)
+            step, n_classes = self.step(problem, w, t), problem.signs.shape[1]
+            if self.line_search:
+                own = step.values(problem.data)[problem.signs > 0]
+                step = replace(step, learning_rate=step.learning_rate * best_step(w, own / (n_classes - 1)))
+            part = apply(step, problem)
             weights.take([part])
-            n_classes, wrong = part.values.shape[1], part.values.argmax(axis=1) != label
+            wrong = part.values.argmax(axis=1) != label
             edge = float(1.0 - n_classes / (n_classes - 1) * w[wrong].sum() / w.sum())
             yield Round([part], weights.loss(), {"edge": edge})
 

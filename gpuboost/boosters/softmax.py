@@ -31,21 +31,42 @@ class Probabilities:
             repeat=backend.put(problem.repeat),
             factor=backend.put(problem.factor),
         )
-        self.signs: Device = backend.put(np.ones(problem.signs.shape, np.int8))
+        self.miss: float | None = None
         self.n_rows = int(problem.repeat.sum(dtype=np.int64))
         self.loss_shift = min(LOSS_BITS, 52 - self.n_rows.bit_length())  # a loss is below 2**10 bits
         self.no_groups = backend.put(np.zeros((1, len(problem.repeat)), np.int32))
         self.first_units = int(self.units_of_class().sum())
 
     def take(self, parts: Sequence[Part]) -> None:
-        for part in parts:
-            factors = exp(np.stack([-part.values, part.values], axis=1))
-            self.backend.reweight(self.rows.p, self.signs, part.group, factors)
-        self.backend.normalise(self.rows.p)
+        """Take in a round. Every tree moves one class, or one and its base class in opposite ways."""
+        n_groups = max(len(part.values) for part in parts)
+        pairs, steps = np.full((len(parts), 2), -1), np.zeros((len(parts), n_groups))
+        for t, part in enumerate(parts):
+            *base, k = np.flatnonzero(part.values.any(axis=0)).tolist() or [0]
+            pairs[t] = (*base, k) if base else (-1, k)
+            steps[t, : len(part.values)] = part.values[:, k]
+        self.update(self.backend.stack([part.group for part in parts]), pairs, steps, range(len(parts)))
+
+    def update(self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], trees: Sequence[int]) -> None:
+        """Take some trees of a batch in.
+
+        Parameters
+        ----------
+        groups : device array of int, shape (n_trees, n_rows)
+        pairs : ndarray of int64, shape (n_trees, 2)
+            Each tree's base class, or -1, and class.
+        steps : ndarray of float64, shape (n_trees, n_groups)
+            What is added to the score of the class, and taken from that of the base class.
+        trees : sequence of int
+        """
+        self.backend.softmax_step(self.rows.p, groups, pairs, factors(steps), trees)
+        self.miss = None
 
     def largest_miss(self) -> float:
         """Return the largest weighted ``1 - p_y``."""
-        return self.backend.largest_miss(self.rows)
+        if self.miss is None:
+            self.miss = self.backend.largest_miss(self.rows)
+        return self.miss
 
     def statistics(self, pairs: Pairs, counts: Counts, weights: Device | None) -> tuple[Stats, int, int]:
         """Return the statistics of a tree for each of ``pairs``, and the shifts of gradients and curvatures.
@@ -63,19 +84,8 @@ class Probabilities:
     def losses(
         self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], candidates: Sequence[Sequence[int]]
     ) -> list[float]:
-        """Return the loss after each of several selections of the trees of a batch, as a share of the first.
-
-        Parameters
-        ----------
-        groups : device array of int, shape (n_trees, n_rows)
-        pairs : ndarray of int64, shape (n_trees, 2)
-            Each tree's base class, or -1, and class.
-        steps : ndarray of float64, shape (n_trees, n_groups)
-            What is added to the score of the class, and taken from that of the base class.
-        candidates : sequence of sequences of int
-        """
-        factors = np.stack([exp(steps), exp(-steps)], axis=-1)
-        units = self.backend.softmax_losses(self.rows, groups, pairs, factors, candidates, self.loss_shift)
+        """Return the loss after each of several `update`, as a share of the first."""
+        units = self.backend.softmax_losses(self.rows, groups, pairs, factors(steps), candidates, self.loss_shift)
         return [self.share(int(of_class.sum())) for of_class in units]
 
     def units_of_class(self) -> NDArray[np.int64]:
@@ -90,6 +100,11 @@ class Probabilities:
 
     def share(self, units: int) -> float:
         return units / self.first_units if self.first_units else 0.0
+
+
+def factors(steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the probabilities of the class and of the base class are multiplied by."""
+    return np.stack([exp(steps), exp(-steps)], axis=-1)
 
 
 def most_of_two(sums: NDArray[np.int64]) -> int:

@@ -39,9 +39,11 @@ class GambleClassifier(ClassTreeClassifier):
         Leaves of a tree, at least 2.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
-    learning_rate : float or "auto", default "auto"
-        Multiplies the leaves' values. 1 is the paper's algorithm; its full step overshoots as the number of classes K grows, so
-        "auto" is min(1, 2 / K).
+    learning_rate : float, "auto" or "line-search", default "auto"
+        Multiplies the step, which is the values of the leaves. 1 is the paper's algorithm; its full step overshoots as the
+        number of classes K grows. "auto" is min(1, 2 / K), which suits few rounds and wrong labels. "line-search" takes in
+        every round what lowers the training loss most of 1, 1/2, 1/4, ..., and mostly errs less after some hundred rounds: see
+        the notes.
     max_bins : int, default 255
         Bins of a feature's values, 2 to 255. A feature with no more distinct values is cut between any two of them.
     class_weight : dict, "balanced" or None, default None
@@ -59,13 +61,20 @@ class GambleClassifier(ClassTreeClassifier):
         See `AdaBoostMHClassifier`. The ensemble's values are the papers' F; "edge" of the history is a tree's weighted accuracy
         above chance, 1 for a tree that errs nowhere and 0 for one that guesses.
     learning_rate_ : float
-        What ``learning_rate`` has become.
+        What ``learning_rate`` has become; 1 for "line-search", which starts from there.
     estimators_ : list of gpuboost.boosters.gamble_regressors.RegressionStep
         Only with ``regressor``, in the place of ``ensemble_``, ``bin_mapper_`` and ``feature_importances_``. The regressors of
         round t are ``estimators_[t].g.regressors`` and ``estimators_[t].h.regressors``: lists of one, or of one a class.
 
     Notes
     -----
+    Errors in three-fold cross-validation with 300 trees and a ``learning_rate`` of 1, "auto" and "line-search": pendigits
+    1.8, 2.6 and 2.0 %, vowel (11 classes) 7.2, 13.6 and 6.9 %, soybean (19) 9.6, 12.9 and 9.8 %, letter (26) 26.0, 19.2 and
+    18.5 %; with every tenth label drawn at random, on parts of pendigits 15.8, 14.5 and 14.6 %, of letter 40.0, 28.7 and
+    30.7 %. After 30 trees "auto" is ahead on letter and on both noisy sets. More rounds do not close the gap: small steps keep
+    the weights of the rows alike (an effective tenth of the rows of pendigits with "auto", a hundredth with the others), so the
+    trees are alike, too.
+
     With ``regressor``, two regressions a round are fitted to the weighted rows: g to their coding y, 1 for the row's class and
     -1 / (K - 1) for the others, and h to its square. A pair of regressors is (g, h). They are cloned for every fit, and every
     ``random_state`` in them is set to a number that follows from the classifier's ``random_state`` and the round, the same for
@@ -102,7 +111,7 @@ class GambleClassifier(ClassTreeClassifier):
         regressor: Any = None,
         max_leaf_nodes: int = 15,
         min_weight_fraction_leaf: float = 0.0,
-        learning_rate: float | Literal["auto"] = "auto",
+        learning_rate: float | Literal["auto", "line-search"] = "auto",
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool | Literal["smoothed", "patience"] = False,
@@ -136,7 +145,7 @@ class GambleClassifier(ClassTreeClassifier):
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
         if isinstance(self.learning_rate, str):
-            parameters.check_choice("learning_rate", self.learning_rate, ("auto",))
+            parameters.check_choice("learning_rate", self.learning_rate, ("auto", "line-search"))
         else:
             parameters.check_positive("learning_rate", self.learning_rate)
 
@@ -145,11 +154,13 @@ class GambleClassifier(ClassTreeClassifier):
         if previous is not None and hasattr(previous, "estimators_") == (self.regressor is None):
             kind = "regressors" if self.regressor is None else "trees"
             raise ValueError(f"warm_start=True continues a model of {kind}, got regressor={self.regressor!r:.200}")
-        rate = min(1.0, 2.0 / len(encoder.classes)) if isinstance(self.learning_rate, str) else float(self.learning_rate)
+        rates = {"auto": min(1.0, 2.0 / len(encoder.classes)), "line-search": 1.0}
+        rate = rates[self.learning_rate] if isinstance(self.learning_rate, str) else float(self.learning_rate)
         self.learning_rate_ = rate
+        line_search = self.learning_rate == "line-search"
         if self._regressors is not None:
-            return GambleRegressors(*self._regressors, rate, self._seed)
-        return Gamble(int(self.max_leaf_nodes), rate, float(self.min_weight_fraction_leaf))
+            return GambleRegressors(*self._regressors, rate, self._seed, line_search)
+        return Gamble(int(self.max_leaf_nodes), rate, float(self.min_weight_fraction_leaf), line_search)
 
     # ---- regressors instead of trees -----------------------------------------------------------------------------------------
 

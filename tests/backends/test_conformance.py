@@ -29,7 +29,9 @@ from gpuboost.backends.base import (
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.binning import BinMapper, BinnedMatrix
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
+from gpuboost.boosters.base import Booster
 from gpuboost.boosters.gamble import Gamble
+from gpuboost.boosters.rebel import Rebel
 from gpuboost.boosters.samme import SAMME
 from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import STATE_FLOOR
@@ -719,9 +721,28 @@ def test_order_of_rows_does_not_matter(candidate: Backend, number: int) -> None:
 CLASS_TREE_BOOSTERS = [SAMME(5), SAMME(2, "real", 0.5), SAMME(9, "real", 1.0, 0.05), Gamble(6, 1.0), Gamble(15, 0.3, 0.1)]
 
 
-@pytest.mark.parametrize("number", [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1])
+SINGLE_LABEL = [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1]
+
+
+@pytest.mark.parametrize("number", SINGLE_LABEL)
 def test_fit_of_class_trees(number: int, request: pytest.FixtureRequest) -> None:
-    case, booster = Case(number), CLASS_TREE_BOOSTERS[number % len(CLASS_TREE_BOOSTERS)]
+    assert_fits_alike(number, CLASS_TREE_BOOSTERS[number % len(CLASS_TREE_BOOSTERS)], request)
+
+
+@pytest.mark.parametrize("number", SINGLE_LABEL)
+def test_fit_of_rebel(number: int, request: pytest.FixtureRequest) -> None:
+    # Some costs are 0; of some sets, all those of a class.
+    rng, n_classes = np.random.default_rng(number), Case(number).data(0).n_classes
+    costs = rng.choice([0.0, 0.5, 1.0, 3.0, 20.0], (n_classes, n_classes)) * (1 - np.eye(n_classes))
+    costs[0, 1] = 1.0
+    if number % 4 == 2:
+        costs[-1] = 0.0
+    depth, rate, fraction = 1 + number % 4, (1.0, 0.5)[number % 3 == 0], (0.0, 0.0, 0.05)[number % 3]
+    assert_fits_alike(number, Rebel(depth, None if number % 2 else costs, rate, fraction), request)
+
+
+def assert_fits_alike(number: int, booster: Booster, request: pytest.FixtureRequest) -> None:
+    case = Case(number)
 
     def result(backend: Backend) -> tuple[str, dict[str, list[float]], str]:
         training = fit(booster, case.data(0), backend, min(case.n_rounds, 3), evaluation=case.data(1))

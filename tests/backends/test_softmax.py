@@ -94,13 +94,28 @@ def test_losses_of_candidates(candidate: Backend, shape: tuple[int, int]) -> Non
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_normalise(candidate: Backend, shape: tuple[int, int]) -> None:
-    p = random_rows(*shape)[0] * np.random.default_rng(5).choice([1.0, 1e-30, 1e30], shape)
-    mine, theirs = candidate.put(p), REFERENCE.put(p)
-    candidate.normalise(mine)
-    REFERENCE.normalise(theirs)
-    assert same(candidate.get(mine), theirs)
-    assert np.abs(theirs.sum(axis=1) - 1).max() < 1e-15 * shape[1]
+def test_step(candidate: Backend, shape: tuple[int, int]) -> None:
+    p, pairs = random_rows(*shape)[0], pairs_of(shape[1], 5)
+    rng = np.random.default_rng(5)
+    groups = rng.integers(0, 6, (len(pairs), shape[0])).astype(np.int32)
+    factors = np.exp(rng.normal(scale=20.0, size=(len(pairs), 6, 2)))
+    stacked = candidate.stack([candidate.put(group) for group in groups])
+    assert same(candidate.get(stacked), groups)
+    for trees in ([], [1], list(range(len(pairs)))[::-1]):
+        mine, theirs = candidate.put(p), REFERENCE.put(p)
+        candidate.softmax_step(mine, stacked, pairs, factors, trees)
+        REFERENCE.softmax_step(theirs, groups, pairs, factors, trees)
+        assert same(candidate.get(mine), theirs)
+        assert np.abs(theirs.sum(axis=1) - 1).max() < 1e-15 * shape[1]
+
+
+def test_step_by_hand(backend: Backend) -> None:
+    # (1/2, 1/4, 1/4): class 1 times 4, base class 0 times 1/2; then class 2 times 3 without a base: (1/4, 1, 3/4) / 2.
+    p = backend.put(np.array([[0.5, 0.25, 0.25]]))
+    groups, pairs = backend.put(np.array([[1], [0]], np.int32)), np.array([(0, 1), (-1, 2)])
+    factors = np.array([[[9.0, 9.0], [4.0, 0.5]], [[3.0, 9.0], [9.0, 9.0]]])
+    backend.softmax_step(p, groups, pairs, factors, [0, 1])
+    assert backend.get(p).tolist() == [[0.125, 0.5, 0.375]]
 
 
 @pytest.mark.parametrize("max_leaves", [2, 3, 8])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend, as_float
 from gpuboost.backends.numpy_backend import NumpyBackend, purity
-from gpuboost.boosters.gamble import Gamble, newton_values
+from gpuboost.boosters.gamble import Gamble, best_step, newton_values, shortened_newton_values
 from gpuboost.boosters.samme import SAMME, discrete_values, real_values
 from gpuboost.learners.class_tree import ClassTree, GrownTree
 from gpuboost.tree import constant_tree
@@ -146,7 +146,7 @@ def test_gamble_round_by_hand(backend: Backend) -> None:
     assert training.history["train_loss"] == pytest.approx([loss], rel=1e-8)
 
 
-@pytest.mark.parametrize("booster", [SAMME(4), SAMME(4, "real"), Gamble(4, 0.5)], ids=str)
+@pytest.mark.parametrize("booster", [SAMME(4), SAMME(4, "real"), Gamble(4, 0.5), Gamble(4, 1.0, line_search=True)], ids=str)
 def test_loss_is_that_of_the_scores(backend: Backend, booster: SAMME | Gamble) -> None:
     data = blobs(150, 3, 4, 0)
     training = fit(booster, data, backend, 6)
@@ -184,3 +184,40 @@ def test_what_ends_a_training() -> None:
     assert fit(SAMME(3), twins, backend, 10).trees == []
     assert len(fit(Gamble(3, 1.0), twins, backend, 10).trees) == 1  # a leaf for all: the shares of the classes
     assert len(fit(Gamble(3, 1.0), one_column([0, 0, 1, 1], 2), backend, 10).trees) == 10
+
+
+# ---- the line search ---------------------------------------------------------------------------------------------------------
+
+
+def test_line_search_by_hand() -> None:
+    # K = 2, weights 9 and 1: f = 2 g = (8/5, -8/5). Losses 9 exp(-s 8/5) + exp(s 8/5): 6.8 for s = 1, 6.3 for 1/2, 7.5 for 1/4.
+    assert shortened_newton_values(grown([[9, 1]])) == pytest.approx(np.array([[0.8, -0.8]]))
+    # Pure leaves take the whole step; a leaf of which nothing is known takes none.
+    assert shortened_newton_values(grown([[5, 0], [0, 3]])) == pytest.approx(np.array([[2, -2], [-2, 2]]))
+    assert (shortened_newton_values(grown([[2, 2, 2]])) == 0).all()
+
+
+def test_a_line_search_ends_whatever_the_direction() -> None:
+    assert best_step(np.array([1, 2]), np.array([1.0, 1.0])) == 1.0
+    assert best_step(np.array([1, 2]), np.array([0.0, 0.0])) == 1.0
+    assert 0 < best_step(np.array([1, 2]), np.array([-1.0, -1.0])) < 1e-15  # any step makes it worse
+
+
+def test_the_step_has_the_lowest_loss_of_all_halves() -> None:
+    rng, steps = np.random.default_rng(0), set()
+    for n_classes in (3, 10, 26):
+        for _ in range(30):
+            sums = np.floor(1e6 * rng.dirichlet(np.full(n_classes, 0.3), 4)).astype(np.int64)
+            values, short = newton_values(grown(sums)), shortened_newton_values(grown(sums))
+            losses = [(sums * np.exp(-(0.5**n) * values / (n_classes - 1))).sum() for n in range(12)]
+            assert short == pytest.approx(0.5 ** int(np.argmin(losses)) * values)
+            assert min(losses) < sums.sum()
+            steps.add(int(np.argmin(losses)))
+    assert len(steps) > 2
+
+
+def test_with_a_line_search_the_loss_never_rises(backend: Backend) -> None:
+    data = blobs(400, 2, 30, 0, noise=2.0)
+    full, short = (fit(Gamble(6, 1.0, line_search=search), data, backend, 8).history["train_loss"] for search in (False, True))
+    assert (np.diff([1.0, *short]) < 0).all()
+    assert not (np.diff([1.0, *full]) < 0).all()

@@ -186,6 +186,17 @@ def test_trees_as_regressors_are_algorithm_2() -> None:
     assert general.history["train_error"][-1] == pytest.approx(trees.history["train_error"][-1], abs=0.03)
 
 
+def test_trees_as_regressors_search_as_in_algorithm_2() -> None:
+    data = blobs(200, 2, 30, 0, noise=2.0)
+    template = RegressorTemplate.of(DecisionTreeRegressor(max_leaf_nodes=6))
+    general = boost(GambleRegressors(template, template, 1.0, 0, line_search=True), data, 5)
+    trees = fit(Gamble(6, 1.0, line_search=True), data, NumpyBackend(), 5)
+    rates: Any = [step.learning_rate for step in general.trees]  # type: ignore[attr-defined]
+    assert min(rates) < 1
+    assert general.history["train_loss"][:2] == pytest.approx(trees.history["train_loss"][:2], rel=1e-6)
+    assert (np.diff([1.0, *general.history["train_loss"]]) < 0).all()
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_loss_is_that_of_the_scores(n_classes: int) -> None:
     data = blobs(60, 3, n_classes, 4)

@@ -297,3 +297,17 @@ def test_what_a_continued_model_keeps() -> None:
         model.set_params(regressor=None, n_estimators=4).fit(X, NOISY)
     with pytest.raises(ValueError, match=r"continues a model of trees, got regressor=Ridge\(\)"):
         make(None, 2, warm_start=True).fit(X, NOISY).set_params(regressor=Ridge()).fit(X, NOISY)
+
+
+def test_learning_rates() -> None:
+    for rate, found in (("auto", 2 / 3), ("line-search", 1.0), (0.3, 0.3)):
+        for regressor in (None, TREE):
+            assert make(regressor, 1, learning_rate=rate).fit(X, Y).learning_rate_ == found
+    assert make(None, 1).fit(X, Y > 0).learning_rate_ == 1.0
+    # Where there is little to learn, the half step of Gentle AdaBoost is best.
+    labels, stump = np.random.default_rng(0).random(120) < 0.5, DecisionTreeRegressor(max_depth=1, min_samples_leaf=40)
+    searching, full = (make(stump, 1, learning_rate=rate).fit(X, labels) for rate in ("line-search", 1.0))
+    assert searching.estimators_[0].learning_rate == 0.5
+    assert searching.history_["train_loss"] < full.history_["train_loss"]
+    with pytest.raises(ValueError, match='learning_rate must be one of "auto", "line-search", got \'fast\''):
+        make(None, learning_rate="fast").fit(X, Y)
