@@ -198,7 +198,8 @@ class CpuBackend(CpuSoftmax, Backend):
     def row_mass(self, stats: Stats) -> IntArray:
         q = stats.q[0]
         if stats.one_hot:
-            return q[:, WEIGHT].astype(np.int64)
+            weight: IntArray = q[:, WEIGHT].astype(np.int64)
+            return weight
         mass = np.empty(len(q), np.int64)
         self.team.map(cpu_rows.row_mass, len(q), 2 * q.size, q, stats.n_classes, mass)
         return mass

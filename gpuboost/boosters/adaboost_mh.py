@@ -93,11 +93,8 @@ class AdaBoostMH:
     def coefficients(self, weak: WeakTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
         """Return the leaf values of the round, shape (n_leaves, n_classes)."""
         if self.variant == "real":
-            signed, mass = problem.backend.group_sums(stats, weak.group, len(weak.leaf))
-            leaf_signed, leaf_mass = np.zeros((2, *weak.tree.values.shape), np.int64)
-            np.add.at(leaf_signed, weak.leaf, signed)
-            np.add.at(leaf_mass, weak.leaf, mass)
-            right, wrong = (leaf_mass + leaf_signed) // 2, (leaf_mass - leaf_signed) // 2
+            signed, mass = weak.leaf_sums(problem.backend, stats)
+            right, wrong = (mass + signed) // 2, (mass - signed) // 2
             more_right, more_wrong = pseudo_weights(right.sum(axis=0), wrong.sum(axis=0))
             values = 0.5 * log((right + more_right) / (wrong + more_wrong))
         else:

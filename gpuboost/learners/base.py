@@ -33,6 +33,14 @@ class WeakTree:
     group: Device
     leaf: NDArray[np.int64]
 
+    def leaf_sums(self, backend: Backend, stats: Stats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sums of q and of abs(q) over the rows of each leaf, both of shape (n_leaves, n_classes). Exact."""
+        signed, mass = np.zeros((2, *self.tree.values.shape), np.int64)
+        by_group = backend.group_sums(stats, self.group, len(self.leaf))
+        np.add.at(signed, self.leaf, by_group[0])
+        np.add.at(mass, self.leaf, by_group[1])
+        return signed, mass
+
 
 class Learner(Protocol):
     """A weak learner: statistics in, classifier out."""

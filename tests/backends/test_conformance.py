@@ -27,7 +27,6 @@ from gpuboost.backends.base import (
     Stats,
 )
 from gpuboost.backends.numpy_backend import NumpyBackend
-from gpuboost.backends.threads import Team
 from gpuboost.binning import BinMapper, BinnedMatrix
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster
@@ -47,11 +46,7 @@ from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, scores,
 
 REFERENCE = NumpyBackend()
 
-
-@pytest.fixture(autouse=True)
-def share_all_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every loop is worth sharing, so that threads meet on small data too."""
-    monkeypatch.setattr(Team, "WORTH_SHARING", 4)
+pytestmark = pytest.mark.usefixtures("share_all_loops")
 
 
 def same(one: Any, other: Any) -> bool:
