@@ -87,8 +87,8 @@ class RebelClassifier(SingleLabelClassifier):
     with the true distribution known, it is another one in 11 % of random problems with three classes, 28 % with five and 51 %
     with ten, which costs 4, 10 and 17 % more. So training with costs is much better than to ignore them (a quarter less on
     synthetic problems), but the two-step way tends to be cheaper still: train without ``cost_matrix``, and call
-    ``predict(X, cost_matrix=costs)``. That is so where probabilities are good; with log odds that are far too large,
-    as after very many rounds, it is the other way round.
+    ``predict(X, cost_matrix=costs)``. That takes good probabilities: with log odds four times too large it is the other way
+    round.
 
     The probabilities of a model without costs are those of each class against the others, ``1 / (1 + exp(-2 H_k))``, divided by
     their sum. With unequal costs the scores mix probabilities and costs, and there is no `predict_proba`.
