@@ -132,6 +132,11 @@ class Start:
         if self.bounds is not None and self.rows is None:
             raise ValueError("bounds divide rows, and there are none")
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is one root, which holds all rows and may be cut by any feature."""
+        return self.rows is None and self.features is None
+
 
 EVERYTHING = Start()
 

@@ -55,7 +55,7 @@ class Experience:
             The rows of each bucket, and their mass.
         max_leaves : int
         """
-        levels = math.log2(max_leaves)
+        levels = (max_leaves - 1).bit_length()
         n_below, lighter = np.cumsum(numbers) - numbers, np.cumsum(sums) - sums
         n_light = np.maximum(n_below - numbers[0], 0)
         needed = np.minimum(self.survivors * lighter / max(int(sums.sum()), 1), 1.0)
