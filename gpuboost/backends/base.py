@@ -119,15 +119,23 @@ class Start:
         tree. Without bounds one tree starts from all of ``rows``.
     features : ndarray of bool, shape (n_features,), optional
         The features that may be cut. Without it, all of them.
+    quick : bool
+        Whether a backend may leave out additions that bounds show to be unnecessary. The trees are the same.
     """
 
     rows: Device | None = None
     bounds: NDArray[np.int64] | None = None
     features: NDArray[np.bool_] | None = None
+    quick: bool = False
 
     def __post_init__(self) -> None:
         if self.bounds is not None and self.rows is None:
             raise ValueError("bounds divide rows, and there are none")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is one root, which holds all rows and may be cut by any feature."""
+        return self.rows is None and self.features is None
 
 
 EVERYTHING = Start()
