@@ -4,8 +4,8 @@
     python benchmarks/bench_sampling.py --data-dir DIR --sets mnist --boosters adaboost-mh,gamble --rounds 100 --seeds 1
 
 Every booster runs on one thread, on the original splits, once for each of ``--seeds`` seeds; a row has the medians. The time is
-the CPU time of the rounds. "rows used" is the mean share of the rows that a round's tree is grown from. ``DIR/<name>.npz`` is as in bench_cpu.py;
-without a directory the sets are downloaded.
+the CPU time of the rounds. "rows used" is the mean share of the rows that a round's tree is grown from. ``DIR/<name>.npz`` is
+as in bench_cpu.py; without a directory the sets are downloaded.
 """
 
 from __future__ import annotations
