@@ -25,9 +25,11 @@ from gpuboost.backends.base import (
     new_nodes,
     root_bounds,
 )
+from gpuboost.backends.cpu_growth import criterion_number, of_tree, slots_needed, unrolled
 from gpuboost.backends.cpu_one_hot import CLASS, COUNT, WEIGHT, OneHot
 from gpuboost.backends.cpu_probabilities import CpuSoftmax
-from gpuboost.backends.simd import LANES, padded
+from gpuboost.backends.cpu_pruning import Pruning
+from gpuboost.backends.simd import padded
 from gpuboost.backends.threads import Team, usable_threads
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
@@ -52,6 +54,8 @@ class CpuMatrix:
     has_missing : ndarray of bool, shape (n_features,)
     usable : ndarray of int64
         The features that can be cut.
+    counted : ndarray of float64, shape (n_features,)
+        The share of the rows with another code than the skipped one.
     """
 
     blocks: NDArray[np.uint8]
@@ -59,6 +63,7 @@ class CpuMatrix:
     bin_offsets: IntArray
     has_missing: NDArray[np.bool_]
     usable: IntArray
+    counted: NDArray[np.float64]
 
     @property
     def n_rows(self) -> int:
@@ -79,10 +84,12 @@ class CpuBackend(CpuSoftmax, Backend):
     def __init__(self, n_jobs: int | None = None) -> None:
         self.team = Team(usable_threads(n_jobs))
         self.scratch: dict[Any, Any] = {}
+        self.pruning = Pruning()
 
     def close(self) -> None:
         self.team.close()
         self.scratch.clear()
+        self.pruning = Pruning()
 
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
@@ -94,11 +101,13 @@ class CpuBackend(CpuSoftmax, Backend):
         for b, block in enumerate(blocks):
             codes = matrix.codes[b * width : (b + 1) * width]
             block[:, : len(codes)] = codes.T
-        skipped = np.zeros(n_blocks * width, np.uint8)
+        skipped, counted = np.zeros(n_blocks * width, np.uint8), np.zeros(n_features)
         if n_rows:
-            skipped[:n_features] = [np.bincount(codes).argmax() for codes in matrix.codes]
+            numbers = [np.bincount(codes) for codes in matrix.codes]
+            skipped[:n_features] = [number.argmax() for number in numbers]
+            counted[:] = [1.0 - number.max() / n_rows for number in numbers]
         has_missing = np.array([not codes.all() for codes in matrix.codes], bool)  # here, whatever the cuts were fitted on
-        return CpuMatrix(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable))
+        return CpuMatrix(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable), counted)
 
     def usable(self, data: CpuMatrix) -> NDArray[np.bool_]:
         return np.isin(np.arange(len(data.bin_offsets) - 1), data.usable)
@@ -237,6 +246,7 @@ class CpuBackend(CpuSoftmax, Backend):
             totals[t, 0] = self._root_total(frontier, t, start)
         frontier.work["mass"] = np.stack([self._root_mass(frontier, t, start) for t in range(n_trees)])
         frontier.work["usable"], frontier.work["masks"] = self._features(data, start)
+        frontier.work["division"] = self.pruning.begin(frontier, max_leaves) if start.quick else None
         return frontier
 
     def _histograms(self, frontier: Frontier) -> NDArray[np.int32]:
@@ -330,10 +340,14 @@ class CpuBackend(CpuSoftmax, Backend):
         data, q, table = frontier.data, frontier.stats.q, frontier.nodes
         usable, masks = frontier.work["usable"], frontier.work["masks"]
         n_rows = int((table[:, nodes[-1], STOP] - table[:, nodes[0], START]).max()) if self.team.n_threads > 1 else 0
+        division = frontier.work["division"]
         n_sums = n_rows * len(usable) + len(nodes) * int(data.bin_offsets[-1])
         width = padded(frontier.stats.n_channels)
         share = self.team.n_threads > 1 and n_sums * width >= self.team.WORTH_SHARING
         for t, small, large in self._siblings(frontier, nodes):
+            if division is not None:
+                self.pruning.expand(self.team, frontier, division, t, small, large, self._histograms(frontier)[t])
+                continue
             if share:
                 self._expand_together(frontier, t, small, large)
                 continue
@@ -407,10 +421,18 @@ class CpuBackend(CpuSoftmax, Backend):
 
     def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         """Give every thread whole trees, where there are enough of them."""
-        n_trees = len(frontier.nodes)
+        n_trees, division = len(frontier.nodes), frontier.work["division"]
         if n_trees < self.team.n_threads:
             steps()
-            return
+        elif division is not None:
+            self.pruning.grow(self.team, frontier, division)
+        else:
+            self._grow(frontier)
+        if division is not None:
+            self.pruning.end(frontier, division)
+
+    def _grow(self, frontier: Frontier) -> None:
+        """Grow every tree, each on one thread."""
         data, stats, work = frontier.data, frontier.stats, frontier.work
         width = padded(stats.n_channels)
         shape = (slots_needed((frontier.nodes.shape[1] + 1) // 2), int(data.bin_offsets[-1]), width)
@@ -449,6 +471,7 @@ class CpuBackend(CpuSoftmax, Backend):
             )
             spare.append((histograms, buffer))
 
+        n_trees = len(frontier.nodes)
         self.team.map(share, n_trees, 4 * n_trees * frontier.rows.shape[1] * len(work["usable"]) * width)
 
     def select(self, frontier: Frontier) -> bool:
@@ -528,31 +551,3 @@ class CpuBackend(CpuSoftmax, Backend):
     def confusion(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> IntArray:
         counts: IntArray = sum(self.team.map(cpu_rows.confusion, len(scores), 4 * scores.size, scores, target, units))
         return counts
-
-
-def of_tree(q: NDArray[np.int32], t: int) -> NDArray[np.int32]:
-    """Return the statistics of tree t: its own, or those that all trees of a batch share."""
-    own: NDArray[np.int32] = q[t] if len(q) > 1 else q[0]
-    return own
-
-
-def criterion_number(stats: Stats) -> int:
-    """Return what stands for the statistics' criterion in compiled functions."""
-    return {"edge": cpu_growth.EDGE, "gini": cpu_growth.GINI, "newton": cpu_growth.NEWTON, "rebel": cpu_growth.REBEL}[
-        stats.criterion
-    ]
-
-
-def slots_needed(max_leaves: int) -> int:
-    """Return how many histograms a tree keeps at a time.
-
-    When s cuts have been made and R can still follow, a node that is not among the first R of the queue will never be cut. So
-    besides the two new nodes only min(s, R) others need a histogram: half of the leaves in the worst case.
-    """
-    return max([1, *(2 + min(s, max_leaves - 2 - s) for s in range(max_leaves - 2))])
-
-
-def unrolled(width: int) -> tuple[int, ...]:
-    """Return a tuple whose length tells the compiler the number of vectors in a row; empty if it should not unroll."""
-    n_vectors = width // LANES
-    return (0,) * n_vectors if n_vectors <= cpu_growth.UNROLLED else ()

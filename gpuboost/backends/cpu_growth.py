@@ -8,9 +8,12 @@ second-level cache, one cache line in and out for each (row, feature) pair that 
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeVar
 
-from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP, Stats
 from gpuboost.backends.cpu_one_hot import CLASS, COUNT, WEIGHT
 from gpuboost.backends.jit import Array, Int, compiled
 from gpuboost.backends.simd import (
@@ -76,8 +79,8 @@ def histogram(
     q: Array,
     out: Array,
     lanes: tuple[int, ...],
-) -> None:
-    """Add up ``q`` by bin over ``rows``, leaving out every feature's most frequent bin.
+) -> Int:
+    """Add up ``q`` by bin over ``rows``, leaving out every feature's most frequent bin. Return the number of additions.
 
     A piece of work is a block of features and a chunk of rows; ``out`` (n_chunks, n_bins_total, C) has room for every chunk and
     is overwritten. A row's codes of one block are compared with the skipped codes at once, and only the features that differ
@@ -86,7 +89,7 @@ def histogram(
     n_blocks, n_rows, width = blocks.shape
     n_chunks, n_channels = out.shape[0], q.shape[1]
     flat_blocks, flat_q = blocks.reshape(-1), q.reshape(-1)
-    one = np.uint64(1)
+    one, n_added = np.uint64(1), np.int64(0)
     for piece in range(lo, hi):
         block, chunk = piece % n_blocks, piece // n_blocks
         first = block * width
@@ -104,6 +107,8 @@ def histogram(
                 n = np.int64(lowest_bit(bits))
                 bits &= bits - one
                 add_row(flat_out, bin_offsets[first + n] + flat_blocks[at + n], flat_q, row, n_channels, lanes)
+                n_added += 1
+    return n_added
 
 
 @compiled
@@ -770,3 +775,34 @@ def place_weightless(lo: int, hi: int, q: Array, blocks: Array, nodes: Array, ou
         else:
             for i in range(start, stop):
                 out[rows[i]] = m
+
+
+# ---- what the loops are told -------------------------------------------------------------------------------------------------
+
+T = TypeVar("T", bound=np.generic)
+
+
+def of_tree(q: NDArray[T], t: int) -> NDArray[T]:
+    """Return the statistics of tree t: its own, or those that all trees of a batch share."""
+    own: NDArray[T] = q[t] if len(q) > 1 else q[0]
+    return own
+
+
+def criterion_number(stats: Stats) -> int:
+    """Return what stands for the statistics' criterion in compiled functions."""
+    return {"edge": EDGE, "gini": GINI, "newton": NEWTON, "rebel": REBEL}[stats.criterion]
+
+
+def slots_needed(max_leaves: int) -> int:
+    """Return how many histograms a tree keeps at a time.
+
+    When s cuts have been made and R can still follow, a node that is not among the first R of the queue will never be cut. So
+    besides the two new nodes only min(s, R) others need a histogram: half of the leaves in the worst case.
+    """
+    return max([1, *(2 + min(s, max_leaves - 2 - s) for s in range(max_leaves - 2))])
+
+
+def unrolled(width: int) -> tuple[int, ...]:
+    """Return a tuple whose length tells the compiler the number of vectors in a row; empty if it should not unroll."""
+    n_vectors = width // LANES
+    return (0,) * n_vectors if n_vectors <= UNROLLED else ()
