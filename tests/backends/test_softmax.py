@@ -144,7 +144,10 @@ def test_growth_by_newton(
     assert same(np.array(candidate.read_totals(whole)), expected.totals)
 
 
-@pytest.mark.parametrize("number", [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1])
+CASES = [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1]
+
+
+@pytest.mark.parametrize("number", CASES[::4])
 def test_whole_fits(number: int, request: pytest.FixtureRequest) -> None:
     case = Case(number)
     n_classes = case.data(0).n_classes
