@@ -79,7 +79,7 @@ def test_shares_that_are_none(algorithm: str) -> None:
 
 def test_what_the_parameters_become() -> None:
     model = gpuboost.SAMMEClassifier(weight_trim=np.float32(0.5), row_fraction=1)
-    assert sampling_of(model, 9) == Sampling(0.5, 1.0, 1.0, 9)
+    assert sampling_of(model, 9) == Sampling(0.5, 1.0, 1.0, seed=9)
     assert sampling_of(gpuboost.SAMMEClassifier()) == Sampling()
 
 
