@@ -214,8 +214,8 @@ CLOCK: list[float] = []
 class ClockedTree(DecisionTreeClassifier):
     """A tree that notes when it has been fitted."""
 
-    def fit(self, *args: Any, **kwargs: Any) -> Any:
-        fitted = super().fit(*args, **kwargs)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
+        fitted = super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
         CLOCK.append(time.perf_counter())
         return fitted
 
