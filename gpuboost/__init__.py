@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         GambleClassifier,
         LogitBoostClassifier,
         MartClassifier,
+        RebelClassifier,
         SAMMEClassifier,
     )
     from gpuboost.estimators.costs import cost_scorer, mean_cost, min_cost_labels
@@ -37,6 +38,7 @@ __all__ = [
     "GambleClassifier",
     "LogitBoostClassifier",
     "MartClassifier",
+    "RebelClassifier",
     "SAMMEClassifier",
     "cost_scorer",
     "fit",
@@ -50,6 +52,7 @@ ALGORITHMS = {
     "gamble": "GambleClassifier",
     "logitboost": "LogitBoostClassifier",
     "mart": "MartClassifier",
+    "rebel": "RebelClassifier",
     "samme": "SAMMEClassifier",
 }
 """The names that `fit` knows, and their estimators."""

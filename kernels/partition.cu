@@ -4,8 +4,6 @@
 //                  grid (any, n_trees), block 256. cursors must be 0.
 // partition_nodes  copies the stretch back and fills in the children's records. grid (any, n_trees), block 256. Leaves cursors at 0.
 // node_of_rows     out[t][row] = the leaf that holds the row, of trees that hold all rows. grid (any, max_nodes, n_trees), block 256.
-// set_bit          sets bit `bit` of cell[row] where the row went left at the root of tree 0, which holds all rows, clears it
-//                  elsewhere. grid (any), block 256.
 //
 // codes    uint8 [n_blocks][n_rows][BLOCK_FEATURES]
 // rows     int32 [n_trees][stride], see plant.cu; node m owns rows[t][START .. STOP)
@@ -123,17 +121,4 @@ node_of_rows(const int* __restrict__ rows, const i64* __restrict__ table, int* _
     const i64 stop = leaf[STOP];
     for (i64 i = leaf[START] + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += (i64)gridDim.x * blockDim.x)
         out[(i64)tree * n_rows + rows[(i64)tree * n_rows + i]] = node;
-}
-
-extern "C" __global__ void __launch_bounds__(256)
-set_bit(const int* __restrict__ rows, const i64* __restrict__ table, int* __restrict__ cell, int n_rows, int max_nodes,
-        int n_channels, int bit)
-{
-    const int left = (int)table[LEFT];  // of node 0 of tree 0
-    const i64* child = record(table, 0, left, max_nodes, n_channels);
-    const int start = (int)child[START], stop = left ? (int)child[STOP] : 0;
-    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
-        const int row = rows[i], others = cell[row] & ~(1 << bit);
-        cell[row] = i >= start && i < stop ? others | 1 << bit : others;
-    }
 }

@@ -1,6 +1,8 @@
 // Walk trees, and add what their leaves say.
 //
 // apply       leaf[i] = the leaf of one tree that row i arrives in. grid (any), block 256.
+// set_bit     sets bit `bit` of cell[i] where row i goes left at a cut, clears it elsewhere; feature -1: no row goes left.
+//             grid (any), block 256.
 // predict     scores[i][k] += the values of all trees, tree by tree. grid (any), block up to 256.
 // add_scores  scores[i][k] += values[group[i]][k]. grid (any), block up to 256.
 //
@@ -9,7 +11,7 @@
 // roots    int32 [n_trees]: where a walk starts, of the same kind
 // codes    uint8 [n_blocks][n_rows][BLOCK_FEATURES]
 // values   float64 [n_leaves][n_classes]       scores  float64 [n_rows][n_classes]
-// leaf, group  int32 [n_rows]
+// leaf, group, cell  int32 [n_rows]
 //
 // predict works on tiles of rows_per_tile rows by trees_per_batch trees, at most TILE pairs and 2**31 scores. Phase 1: a thread walks pairs of (row,
 // tree), 32 neighbouring rows of one tree a warp, and leaves the leaf in shared memory. Phase 2: a thread is a (row, class) and adds the
@@ -41,6 +43,17 @@ apply(const int* __restrict__ nodes, const u8* __restrict__ codes, int* __restri
 {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x)
         leaf[i] = leaf_of(nodes, codes, n_rows, i, root);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+set_bit(const u8* __restrict__ codes, int* __restrict__ cell, int n_rows, int feature, int cut, int missing_left, int bit)
+{
+    const u8* column = codes + (i64)(feature / BLOCK_FEATURES) * n_rows * BLOCK_FEATURES + feature % BLOCK_FEATURES;
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
+        const int code = feature < 0 ? 256 : column[i * BLOCK_FEATURES], others = cell[i] & ~(1 << bit);
+        const bool goes_left = code == MISSING_CODE ? missing_left != 0 : code <= cut;
+        cell[i] = goes_left ? others | 1 << bit : others;
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -6,6 +6,7 @@
 // group_sums    signed[g][k] and mass[g][k] += the sums of q and |q| over the rows of group g. A block sums a tile of groups and
 //               classes in shared memory. grid (any, tiles of classes, tiles of groups), block up to 256, dynamic shared memory
 //               8 * groups_per_tile * classes_per_tile bytes.
+// row_mass      mass[i] = the sum of |q| over the classes of row i. grid (any), block 256.
 // errors        *wrong += the weight of wrong predictions. `lanes`, a power of two up to 32, threads share a row.
 //               grid (any), block 256.
 // confusion     counts[label][predicted] += the weight of the rows. A block adds up in shared memory if `in_shared`, which then has
@@ -14,7 +15,7 @@
 // state    float64 [n_rows][n_classes], not negative    repeat   int32 [n_rows]    sums  int64 [n_classes], added to
 // maximum, largest  the bits of a float64; largest is raised, from 0
 // q        int32 [n_rows][n_channels]; a channel beyond the classes is left out
-// group    int32 [n_rows], 0 .. n_groups - 1             signed, mass   int64 [n_groups][n_classes], added to
+// group    int32 [n_rows], 0 .. n_groups - 1             signed, mass   int64 [n_groups][n_classes], added to; in row_mass [n_rows]
 // scores   float64 [n_rows][n_classes]                   units    int64 [n_rows]
 // labels   int32 [n_rows]: a row is wrong if the first of its largest scores is not at its label; null if signs are given
 // signs    int8 [n_rows][n_classes]: every class counts whose sign is not the score's, and a score of 0 predicts -1
@@ -79,6 +80,19 @@ group_sums(const int* __restrict__ q, const int* __restrict__ group, i64* __rest
         const i64 cell = (i64)(first_group + e / classes) * n_classes + first_class + e % classes;
         atomicAdd((u64*)&signed_sums[cell], (u64)(i64)cells[e]);
         atomicAdd((u64*)&mass[cell], (u64)cells[n_cells + e]);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+row_mass(const int* __restrict__ q, i64* __restrict__ mass, int n_rows, int n_classes, int n_channels)
+{
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
+        i64 sum = 0;
+        for (int c = 0; c < n_classes; ++c) {
+            const int value = q[i * n_channels + c];
+            sum += value < 0 ? -value : value;
+        }
+        mass[i] = sum;
     }
 }
 

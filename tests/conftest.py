@@ -6,6 +6,7 @@ import pytest
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.threads import Team
 from tests.candidates import candidates
 from tests.problems import cpu_backend
 
@@ -26,7 +27,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def candidate(request: pytest.FixtureRequest) -> Iterator[Backend]:
+def share_all_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every loop is worth sharing, so that threads meet on small data too."""
+    monkeypatch.setattr(Team, "WORTH_SHARING", 4)
+
+
+@pytest.fixture
+def candidate(request: pytest.FixtureRequest, share_all_loops: None) -> Iterator[Backend]:
     """A backend that must give what the reference gives."""
     with candidates(request.config.getoption("--device"))[request.param]() as backend:
         yield backend

@@ -118,7 +118,6 @@ def test_a_dry_run_times_all_kernels(dry_run: tuple[Path, subprocess.CompletedPr
     for table in tables:
         rows = table["rows"]
         others = {"sweep_gini", "sweep_rebel", "project"}  # the table is of Hamming trees
-        others |= {"choose_features"}  # a few bytes, where only some features may be cut
         others |= {"confusion"}  # nothing has costs; errors reads the same bytes
         assert {row["kernel"] for row in rows} == {*kernels.KERNELS, "(zero)", "(put)"} - others
         assert {row["node"] for row in rows if row["kernel"] == "histogram"} >= {"root"}

@@ -13,6 +13,7 @@ from gpuboost.backends.threads import usable_threads
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Problem
+from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.training import Progress, Training, train
@@ -36,8 +37,9 @@ def boost(
     rounds: int,
     learner: Learner | None = None,
     callbacks: Sequence[Callable[[Progress], Any]] = (),
+    sampling: Sampling = NO_SAMPLING,
 ) -> Training:
     """Run AdaBoost.MH with the estimator's defaults."""
-    booster = AdaBoostMH(learner or HammingTree(LEAVES), "single-label", "real")
+    booster = AdaBoostMH(learner or HammingTree(LEAVES), "single-label", "real", sampling=sampling)
     units = np.ones(len(problem.signs), np.int64)
     return train(booster, problem, units, n_rounds=rounds, callbacks=callbacks)

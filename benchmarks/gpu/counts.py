@@ -70,7 +70,8 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "root_totals": lambda w: 4.0 * w.rows * (1 + w.a["n_channels"]),
     "choose_features": lambda w: 9.0 * w.a["n_features"],
     "node_of_rows": lambda w: w.each_row(8),
-    "set_bit": lambda w: w.each_row(12),
+    "set_bit": lambda w: w.each_row(8 + SECTOR / 2),  # the codes of two rows stand in a sector
+    "row_mass": lambda w: w.statistics(1) + w.each_row(8),
     "maximum": lambda w: 8.0 * w.a["n"],
     "channel_sums": lambda w: w.pairs(8) + w.each_row(4),
     "choose_shift": lambda w: 8.0 * w.a["n_classes"],

@@ -21,6 +21,7 @@ from gpuboost.backends.cuda_growth import LEFT_CHILD, ROOT, SMALLER
 from gpuboost.backends.cuda_matrix import CudaMatrix
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
+from gpuboost.boosters.sampling import Sampling
 from gpuboost.ensemble import Ensemble
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
@@ -29,6 +30,8 @@ WARM_UP = 3
 """Rounds that are not counted."""
 ONCE = ("bin", "pack", "count_codes", "maximum")
 """Kernels of a beginning, not of every round."""
+USED = ("apply", "predict", "flip", "set_bit", "row_mass", "choose_features")
+"""Kernels that `use` runs."""
 CLASSES: tuple[int | None, ...] = (None, 26, 2, 100)
 """Numbers of classes; None are the set's own."""
 
@@ -133,20 +136,20 @@ def measure(step: Step, backend: WatchedBackend, problem: Problem) -> tuple[list
     timed += [facts.timed(seen[i]) for i in range(first, stop) if i not in inside]
     use(step, backend, problem, Ensemble.from_trees(training.trees, problem.signs.shape[1]))
     timed += [facts.timed(one) for one in seen if one.name in ONCE]
-    timed += [facts.timed(one) for one in seen[stop:] if one.name in ("apply", "predict", "flip", "set_bit")]
+    timed += [facts.timed(one) for one in seen[stop:] if one.name in USED]
     parts = {name: shares[name] / sum(busy) for name in sorted(shares, key=lambda name: -shares[name])}
     return timed, {"busy": median(busy), "span": median(span), "shares": parts}, facts
 
 
 def use(step: Step, backend: WatchedBackend, problem: Problem, ensemble: Ensemble) -> None:
-    """Run what boosting trees does not: prediction, and products."""
+    """Run what boosting plain trees does not: prediction, and products from a part of the rows and features."""
     scores = backend.gpu.empty(problem.signs.shape, np.float64)
     backend.gpu.zero(scores)
     for _ in range(step.choose(20, 1)):
         backend.apply(ensemble.tree(0), problem.data)
         backend.predict(ensemble, problem.data, scores, 0, ensemble.n_trees)
     del scores
-    boost(problem, step.choose(3, 1), StumpProduct(2))
+    boost(problem, step.choose(3, 1), StumpProduct(2), sampling=Sampling(weight_trim=0.9, feature_fraction=0.5))
 
 
 def rows_of(timed: list[Timed], ceilings: dict[str, float]) -> list[dict[str, Any]]:

@@ -58,6 +58,8 @@ class Stats:
         leaves.
     totals : ndarray of int64, shape (n_trees, n_channels), optional
         The sums of q over the rows, where they have been found on the way.
+    one_hot : bool
+        A backend's own: whether q has the columns (class, weight) or (class, weight, count) instead, see `Backend.put_one_hot`.
     """
 
     q: Device
@@ -67,6 +69,7 @@ class Stats:
     min_count: int = 0
     criterion: Criterion = "edge"
     totals: NDArray[np.int64] | None = None
+    one_hot: bool = False
 
     @property
     def n_channels(self) -> int:
@@ -165,7 +168,8 @@ class Frontier:
     ----------
     rows : device array of int32, shape (T, n_rows)
         Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`; trees
-        that start from stretches of the same rows may share them, shape (1, n).
+        that start from stretches of the same rows may share them, shape (1, n). With ``stats.one_hot`` rows that add to no sum
+        may be left out; `node_of_rows` knows them.
     nodes : device array of int64, shape (T, M, 10)
         A node's columns are
 
@@ -241,6 +245,13 @@ class Backend(ABC):
     def put(self, array: NDArray[Any]) -> Device:
         """Return a device array with the contents of ``array`` (which may or may not share memory with it)."""
 
+    def put_one_hot(self, state: NDArray[np.float64]) -> Device:
+        """Return a row state (n_rows, K) whose rows have one positive entry each, at a sign of +1, and zeros beside it.
+
+        A backend may keep it in a form of its own, which its primitives and `get` know. The results are the same.
+        """
+        return self.put(state)
+
     @abstractmethod
     def get(self, array: Device) -> NDArray[Any]:
         """Return a host array with the contents of the device array ``array``."""
@@ -272,8 +283,8 @@ class Backend(ABC):
         return self.load(mapper.transform(X, rows=rows, bin_block=self.bin_block))
 
     @abstractmethod
-    def tells_rows_apart(self, data: Device) -> bool:
-        """Return whether any feature of a loaded matrix can be cut, see `gpuboost.binning.BinnedMatrix.usable`."""
+    def usable(self, data: Device) -> NDArray[np.bool_]:
+        """Return which features of a loaded matrix can be cut, see `gpuboost.binning.BinnedMatrix.usable`."""
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
@@ -307,6 +318,10 @@ class Backend(ABC):
     @abstractmethod
     def group_sums(self, stats: Stats, group: Device, n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the sums of q and of abs(q) over the rows of each group, both of shape (n_groups, K). Exact."""
+
+    @abstractmethod
+    def row_mass(self, stats: Stats) -> NDArray[np.int64]:
+        """Return the sum of abs(q) over the classes of each row, shape (n_rows,), on the host. Exact."""
 
     @abstractmethod
     def reweight(self, state: Device, signs: Device, group: Device, table: NDArray[np.float64]) -> SupportsFloat:
@@ -501,18 +516,18 @@ class Backend(ABC):
         """Return a host copy of a grown frontier's ``totals``."""
         return self.get(frontier.totals)
 
-    @abstractmethod
-    def set_bit(self, cell: Device, bit: int, frontier: Frontier) -> None:
-        """Set bit ``bit`` of ``cell[i]`` (n_rows,) where row i went left at the root of the first tree, clear it elsewhere.
-
-        For a tree that started from all rows.
-        """
-
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def apply(self, tree: Tree, data: Device) -> Device:
         """Return the leaf number of every row of ``data``, shape (n_rows,)."""
+
+    @abstractmethod
+    def set_bit(self, cell: Device, bit: int, data: Device, feature: int, cut: int, missing_left: bool) -> None:
+        """Set bit ``bit`` of ``cell[i]``, int32 (n_rows,), where row i goes left at a cut, and clear it elsewhere.
+
+        The cut is that of a `gpuboost.tree.Tree`; with feature -1 there is none, and no row goes left.
+        """
 
     def predict(self, ensemble: Ensemble, data: Device, scores: Device, first: int, stop: int) -> None:
         """Add the values of the trees ``first .. stop - 1`` to ``scores`` in place, tree by tree in float64."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_growth, cpu_rows
+from gpuboost.backends import cpu_growth, cpu_one_hot, cpu_rows
 from gpuboost.backends.base import (
     EVERYTHING,
     LEFT,
@@ -26,6 +26,7 @@ from gpuboost.backends.base import (
     root_bounds,
 )
 from gpuboost.backends.cpu_growth import criterion_number, of_tree, slots_needed, unrolled
+from gpuboost.backends.cpu_one_hot import CLASS, COUNT, WEIGHT, OneHot
 from gpuboost.backends.cpu_probabilities import CpuSoftmax
 from gpuboost.backends.cpu_pruning import Pruning
 from gpuboost.backends.simd import padded
@@ -35,6 +36,7 @@ from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
 
 IntArray = NDArray[np.int64]
+State = NDArray[np.float64] | OneHot
 
 
 @dataclass(frozen=True)
@@ -107,14 +109,17 @@ class CpuBackend(CpuSoftmax, Backend):
         has_missing = np.array([not codes.all() for codes in matrix.codes], bool)  # here, whatever the cuts were fitted on
         return CpuMatrix(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable), counted)
 
-    def tells_rows_apart(self, data: CpuMatrix) -> bool:
-        return len(data.usable) > 0
+    def usable(self, data: CpuMatrix) -> NDArray[np.bool_]:
+        return np.isin(np.arange(len(data.bin_offsets) - 1), data.usable)
 
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return np.array(array, order="C")
 
-    def get(self, array: NDArray[Any]) -> NDArray[Any]:
-        return array
+    def put_one_hot(self, state: NDArray[np.float64]) -> OneHot:
+        return OneHot.of(state)
+
+    def get(self, array: NDArray[Any] | OneHot) -> NDArray[Any]:
+        return array.dense() if isinstance(array, OneHot) else array
 
     def bin_block(
         self,
@@ -135,23 +140,31 @@ class CpuBackend(CpuSoftmax, Backend):
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
-    def maximum(self, state: NDArray[np.float64]) -> float:
+    def maximum(self, state: State) -> float:
+        if isinstance(state, OneHot):
+            return self.maximum(state.weight)
         return float(max(self.team.map(cpu_rows.maximum, len(state), 2 * state.size, state)))
 
-    def channel_sums(self, state: NDArray[np.float64], repeat: NDArray[np.int32], shift: int) -> IntArray:
+    def channel_sums(self, state: State, repeat: NDArray[np.int32], shift: int) -> IntArray:
         scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(cpu_rows.channel_sums, len(state), 4 * state.size, state, repeat, scale)
+        if isinstance(state, OneHot):
+            own = (state.weight, state.label, repeat, scale, state.n_classes)
+            parts = self.team.map(cpu_one_hot.class_sums, len(state.label), 4 * len(state.label), *own)
+        else:
+            parts = self.team.map(cpu_rows.channel_sums, len(state), 4 * state.size, state, repeat, scale)
         sums: IntArray = np.sum(parts, axis=0)
         return sums
 
     def quantise(
         self,
-        state: NDArray[np.float64],
+        state: State,
         signs: NDArray[np.int8],
         repeat: NDArray[np.int32],
         shift: int,
         counts: Counts | None = None,
     ) -> Stats:
+        if isinstance(state, OneHot):
+            return self._quantise_classes(state, repeat, shift, counts)
         n_rows, n_classes = state.shape
         n_channels = n_classes + (counts is not None)
         q = np.zeros((n_rows, padded(n_channels)), np.int32)  # never reused: other sets of the same size have statistics too
@@ -164,6 +177,17 @@ class CpuBackend(CpuSoftmax, Backend):
         signed = np.append(signed, counts.of_row.sum(dtype=np.int64))
         return Stats(q[None], shift, signed, mass, counts.minimum)
 
+    def _quantise_classes(self, state: OneHot, repeat: NDArray[np.int32], shift: int, counts: Counts | None) -> Stats:
+        n_rows = len(state.label)
+        q = np.empty((n_rows, 2 if counts is None else 3), np.int32)
+        own = (state.weight, state.label, repeat, float(np.ldexp(1.0, shift)), state.n_classes, q)
+        mass: IntArray = np.sum(self.team.map(cpu_one_hot.quantise, n_rows, 4 * n_rows, *own), axis=0)
+        if counts is None:
+            return Stats(q[None], shift, mass, mass, one_hot=True)
+        q[:, COUNT] = counts.of_row
+        signed = np.append(mass, counts.of_row.sum(dtype=np.int64))
+        return Stats(q[None], shift, signed, mass, counts.minimum, one_hot=True)
+
     def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         q = stats.q[0]
         out = np.zeros_like(q)
@@ -172,17 +196,33 @@ class CpuBackend(CpuSoftmax, Backend):
 
     def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
         q = stats.q[0]
+        if stats.one_hot:
+            parts = self.team.map(cpu_one_hot.group_sums, len(q), 8 * len(q), q, group, n_groups, stats.n_classes)
+            sums: IntArray = np.sum(parts, axis=0)
+            return sums, sums
         parts = self.team.map(cpu_rows.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_classes)
         signed, mass = np.sum(parts, axis=0)
         return signed, mass
 
+    def row_mass(self, stats: Stats) -> IntArray:
+        q = stats.q[0]
+        if stats.one_hot:
+            weight: IntArray = q[:, WEIGHT].astype(np.int64)
+            return weight
+        mass = np.empty(len(q), np.int64)
+        self.team.map(cpu_rows.row_mass, len(q), 2 * q.size, q, stats.n_classes, mass)
+        return mass
+
     def reweight(
         self,
-        state: NDArray[np.float64],
+        state: State,
         signs: NDArray[np.int8],
         group: NDArray[Any],
         table: NDArray[np.float64],
     ) -> float:
+        if isinstance(state, OneHot):
+            own, n_rows = (state.weight, state.label, group, table), len(state.label)
+            return float(max(self.team.map(cpu_one_hot.reweight, n_rows, 4 * n_rows, *own)))
         return float(max(self.team.map(cpu_rows.reweight, len(state), 4 * state.size, state, signs, group, table)))
 
     def project(
@@ -195,7 +235,7 @@ class CpuBackend(CpuSoftmax, Backend):
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
-        first = self._arange(data.n_rows) if start.rows is None else start.rows
+        first = self._first_rows(stats, start, data.n_rows)
         nodes = new_nodes(root_bounds(stats, start, len(first)), max_leaves)
         n_trees = len(nodes)
         totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
@@ -212,17 +252,40 @@ class CpuBackend(CpuSoftmax, Backend):
     def _histograms(self, frontier: Frontier) -> NDArray[np.int32]:
         """Return the memory for the histograms of trees that grow side by side."""
         n_trees, n_nodes = frontier.nodes.shape[:2]
-        shape = (n_trees, slots_needed((n_nodes + 1) // 2), int(frontier.data.bin_offsets[-1]), frontier.stats.q.shape[2])
+        shape = (
+            n_trees,
+            slots_needed((n_nodes + 1) // 2),
+            int(frontier.data.bin_offsets[-1]),
+            padded(frontier.stats.n_channels),
+        )
         return self._scratch("histograms", shape, np.int32)
+
+    def _first_rows(self, stats: Stats, start: Start, n_rows: int) -> NDArray[np.int32]:
+        """Return the rows of the roots, without those that add to no sum where it is cheap to know them."""
+        rows: NDArray[np.int32]
+        if start.rows is not None:
+            rows = start.rows
+        elif stats.one_hot and not stats.min_count:
+            rows = cpu_one_hot.rows_with_weight(stats.q[0])
+        else:
+            rows = self._arange(n_rows)
+        return rows
 
     def _root_total(self, frontier: Frontier, t: int, start: Start) -> IntArray:
         stats = frontier.stats
         if start.rows is None and len(stats.q) == 1:
             return stats.signed
+        total: IntArray
         if start.rows is None and stats.totals is not None:
-            own: IntArray = stats.totals[t]
-            return own
-        total: IntArray = self._root_q(frontier, t, start)[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
+            total = stats.totals[t]
+            return total
+        q = self._root_q(frontier, t, start)
+        if stats.one_hot:
+            total = np.zeros(stats.n_channels, np.int64)
+            np.add.at(total, q[:, CLASS], q[:, WEIGHT])
+            total[stats.n_classes :] = q[:, COUNT:].sum(axis=0, dtype=np.int64)
+        else:
+            total = q[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
         return total
 
     def _root_mass(self, frontier: Frontier, t: int, start: Start) -> IntArray:
@@ -279,7 +342,8 @@ class CpuBackend(CpuSoftmax, Backend):
         n_rows = int((table[:, nodes[-1], STOP] - table[:, nodes[0], START]).max()) if self.team.n_threads > 1 else 0
         division = frontier.work["division"]
         n_sums = n_rows * len(usable) + len(nodes) * int(data.bin_offsets[-1])
-        share = self.team.n_threads > 1 and n_sums * q.shape[2] >= self.team.WORTH_SHARING
+        width = padded(frontier.stats.n_channels)
+        share = self.team.n_threads > 1 and n_sums * width >= self.team.WORTH_SHARING
         for t, small, large in self._siblings(frontier, nodes):
             if division is not None:
                 self.pruning.expand(self.team, frontier, division, t, small, large, self._histograms(frontier)[t])
@@ -304,9 +368,10 @@ class CpuBackend(CpuSoftmax, Backend):
                 frontier.stats.n_classes,
                 frontier.stats.min_count,
                 criterion_number(frontier.stats),
+                frontier.stats.one_hot,
                 small,
                 large,
-                unrolled(q.shape[2]),
+                unrolled(width),
             )
 
     def _expand_together(self, frontier: Frontier, t: int, small: int, large: int) -> None:
@@ -318,26 +383,30 @@ class CpuBackend(CpuSoftmax, Backend):
         slot = table[small, SLOT]
         child = histograms[slot]
         other = histograms[table[large, SLOT]] if large >= 0 else child[:0]
-        lanes = unrolled(q.shape[1])
+        n_channels, stats = child.shape[1], frontier.stats
+        lanes = unrolled(n_channels)
 
         # Wide data are shared by blocks of features, tall data also by chunks of rows, each with a histogram of its own.
-        work, n_blocks = len(rows) * len(usable) * q.shape[1], len(data.blocks)
+        work, n_blocks = len(rows) * len(usable) * n_channels, len(data.blocks)
         n_chunks = min(-(-4 * self.team.n_threads // n_blocks), 1 + work // (4 * child.size))
         if n_chunks == 1:
             parts, sums = histograms[:0], histograms[slot : slot + 1]
         else:
             parts = sums = self._scratch("parts", (n_chunks, *child.shape), np.int32)
-        counting = (data.blocks, masks, data.skipped, data.bin_offsets, rows, q, sums, lanes)
-        self.team.map(cpu_growth.histogram, n_blocks * n_chunks, work, *counting)
+        counting = (data.blocks, masks, data.skipped, data.bin_offsets, rows, q, sums)
+        if stats.one_hot:
+            self.team.map(cpu_growth.histogram_of_classes, n_blocks * n_chunks, work, *counting, stats.n_classes)
+        else:
+            self.team.map(cpu_growth.histogram, n_blocks * n_chunks, work, *counting, lanes)
 
         shared = (usable, data.bin_offsets, data.has_missing, data.skipped)
         own = (
             totals[small],
             totals[large],
             frontier.work["mass"][t],
-            frontier.stats.n_classes,
-            frontier.stats.min_count,
-            criterion_number(frontier.stats),
+            stats.n_classes,
+            stats.min_count,
+            criterion_number(stats),
             parts,
             child,
             other,
@@ -365,7 +434,7 @@ class CpuBackend(CpuSoftmax, Backend):
     def _grow(self, frontier: Frontier) -> None:
         """Grow every tree, each on one thread."""
         data, stats, work = frontier.data, frontier.stats, frontier.work
-        width = stats.q.shape[2]
+        width = padded(stats.n_channels)
         shape = (slots_needed((frontier.nodes.shape[1] + 1) // 2), int(data.bin_offsets[-1]), width)
         spare = self.scratch.setdefault("spare", [])  # a thread takes memory from it and puts it back
 
@@ -397,6 +466,7 @@ class CpuBackend(CpuSoftmax, Backend):
                 stats.n_voting,
                 stats.min_count,
                 criterion_number(stats),
+                stats.one_hot,
                 unrolled(width),
             )
             spare.append((histograms, buffer))
@@ -420,17 +490,14 @@ class CpuBackend(CpuSoftmax, Backend):
                 )
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:
-        out = np.empty(frontier.rows.shape, np.int32)
+        f = frontier
+        out = np.empty((len(f.rows), f.data.n_rows), np.int32)
         for t in range(len(out)):
-            cpu_growth.node_of_rows(frontier.rows[t], frontier.nodes[t], out[t])
+            cpu_growth.node_of_rows(f.rows[t], f.nodes[t], out[t])
+        if f.rows.shape[1] < f.data.n_rows:  # of one tree, see `_first_rows`
+            own = (f.stats.q[0], f.data.blocks, f.nodes[0], out[0])
+            self.team.map(cpu_growth.place_weightless, f.data.n_rows, 64 * f.data.n_rows, *own)
         return out
-
-    def set_bit(self, cell: NDArray[np.int32], bit: int, frontier: Frontier) -> None:
-        cell &= ~np.int32(1 << bit)
-        root = frontier.nodes[0, 0]
-        if root[LEFT]:
-            start, stop = frontier.nodes[0, root[LEFT], START], frontier.nodes[0, root[LEFT], STOP]
-            cell[frontier.rows[0, start:stop]] |= np.int32(1 << bit)
 
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
@@ -451,6 +518,9 @@ class CpuBackend(CpuSoftmax, Backend):
             out,
         )
         return out
+
+    def set_bit(self, cell: NDArray[np.int32], bit: int, data: CpuMatrix, feature: int, cut: int, missing_left: bool) -> None:
+        self.team.map(cpu_rows.set_bit, len(cell), 8 * len(cell), data.blocks, feature, cut, missing_left, bit, cell)
 
     def predict(self, ensemble: Ensemble, data: CpuMatrix, scores: NDArray[np.float64], first: int, stop: int) -> None:
         self.team.map(

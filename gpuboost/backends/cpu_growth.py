@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP, Stats
+from gpuboost.backends.cpu_one_hot import CLASS, COUNT, WEIGHT
 from gpuboost.backends.jit import Array, Int, compiled
 from gpuboost.backends.simd import (
     LANES,
@@ -106,6 +107,51 @@ def histogram(
                 n = np.int64(lowest_bit(bits))
                 bits &= bits - one
                 add_row(flat_out, bin_offsets[first + n] + flat_blocks[at + n], flat_q, row, n_channels, lanes)
+                n_added += 1
+    return n_added
+
+
+@compiled
+def histogram_of_classes(
+    lo: int,
+    hi: int,
+    blocks: Array,
+    masks: Array,
+    skipped: Array,
+    bin_offsets: Array,
+    rows: Array,
+    q: Array,
+    out: Array,
+    n_classes: int,
+) -> Int:
+    """As `histogram`, for statistics with one class a row, see `gpuboost.backends.cpu_one_hot`."""
+    n_blocks, n_rows, width = blocks.shape
+    n_chunks, n_channels = out.shape[0], np.uint64(out.shape[2])
+    n_columns, has_counts = q.shape[1], q.shape[1] > COUNT
+    flat_blocks, flat_q = blocks.reshape(-1), q.reshape(-1)
+    one, n_added = np.uint64(1), np.int64(0)
+    for piece in range(lo, hi):
+        block, chunk = piece % n_blocks, piece // n_blocks
+        first = block * width
+        begin, end = bin_offsets[first], bin_offsets[min(first + width, len(bin_offsets) - 1)]
+        out[chunk, begin:end] = 0
+        flat_out = out[chunk].reshape(-1)
+        start, stop = len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks
+        for i in range(start, stop):
+            row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, stop - 1)])
+            prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
+            prefetch(flat_q, np.uint64(later * n_columns))
+            own = row * n_columns
+            label, weight = np.uint64(flat_q[own + CLASS]), flat_q[own + WEIGHT]
+            at = (block * n_rows + row) * width
+            bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
+            while bits != 0:
+                n = np.int64(lowest_bit(bits))
+                bits &= bits - one
+                cell = np.uint64(bin_offsets[first + n] + flat_blocks[at + n]) * n_channels
+                flat_out[cell + label] += weight
+                if has_counts:
+                    flat_out[cell + np.uint64(n_classes)] += flat_q[own + COUNT]
                 n_added += 1
     return n_added
 
@@ -551,12 +597,11 @@ def select(step: Int, nodes: Array, current: Array, n_slots: int) -> bool:
 
 
 @compiled
-def partition(
-    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_voting: int, m: int
-) -> None:
-    """Divide node m of one tree; rows keep their order on both sides, which keeps later reads sequential."""
-    node = nodes[m]
-    start, stop, child = node[START], node[STOP], node[LEFT]
+def divide(blocks: Array, rows: Array, buffer: Array, start: Int, stop: Int, node: Array) -> Int:
+    """Put the rows of ``rows[start:stop]`` that the node's cut sends to the left before the others; return where those begin.
+
+    They keep their order on both sides, which keeps later reads sequential.
+    """
     width = blocks.shape[2]
     block, place = blocks[node[FEATURE] // width], node[FEATURE] % width
     # Left iff low <= code <= cut, where low admits or refuses the missing code 0: one comparison, modulo 256.
@@ -573,6 +618,17 @@ def partition(
         n_right += not goes_left
     middle = start + n_left
     rows[middle:stop] = buffer[:n_right]
+    return middle
+
+
+@compiled
+def partition(
+    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_voting: int, m: int
+) -> None:
+    """Divide node m of one tree."""
+    node = nodes[m]
+    start, stop, child = node[START], node[STOP], node[LEFT]
+    middle = divide(blocks, rows, buffer, start, stop, node)
     nodes[child, START], nodes[child, STOP] = start, middle
     nodes[child + 1, START], nodes[child + 1, STOP] = middle, stop
     for c in range(totals.shape[1]):
@@ -602,6 +658,7 @@ def expand(
     n_classes: int,
     min_count: int,
     criterion: int,
+    one_hot: bool,
     small: int,
     large: int,
     lanes: tuple[int, ...],
@@ -611,7 +668,11 @@ def expand(
     child, none = histograms[slot], histograms[:0]
     other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     own = rows[nodes[small, START] : nodes[small, STOP]]
-    histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, histograms[slot : slot + 1], lanes)
+    sums = histograms[slot : slot + 1]
+    if one_hot:
+        histogram_of_classes(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, n_classes)
+    else:
+        histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, lanes)
     best, other_best = finish(
         0,
         len(usable),
@@ -669,6 +730,7 @@ def grow(
     n_voting: int,
     min_count: int,
     criterion: int,
+    one_hot: bool,
     lanes: tuple[int, ...],
 ) -> None:
     """Grow the trees lo..hi-1, one after another, in the same memory for histograms."""
@@ -676,7 +738,7 @@ def grow(
     shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
     for t in range(lo, hi):
         own = (rows[t], q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
-        expand(*shared, *own, n_classes, min_count, criterion, 0, -1, lanes)
+        expand(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
         for s in range(n_cuts):
             if not select(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
                 break
@@ -685,7 +747,7 @@ def grow(
             partition(blocks, rows[t], buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
             if s + 1 < n_cuts:
                 small, large = order_children(nodes[t], current[t])
-                expand(*shared, *own, n_classes, min_count, criterion, small, large, lanes)
+                expand(*shared, *own, n_classes, min_count, criterion, one_hot, small, large, lanes)
 
 
 @compiled
@@ -693,6 +755,27 @@ def node_of_rows(rows: Array, nodes: Array, out: Array) -> None:
     for m in range(len(nodes)):
         if nodes[m, LEFT] == 0:
             for i in range(nodes[m, START], nodes[m, STOP]):
+                out[rows[i]] = m
+
+
+@compiled
+def place_weightless(lo: int, hi: int, q: Array, blocks: Array, nodes: Array, out: Array) -> None:
+    """Write the leaf of the rows without weight, which a growth on one class a row leaves out: the same divisions once more."""
+    rows, buffer = np.empty(hi - lo, np.int32), np.empty(hi - lo, np.int32)
+    n: Int = 0
+    for i in range(lo, hi):
+        rows[n] = i
+        n += q[i, WEIGHT] == 0
+    bounds = np.zeros((len(nodes), 2), np.int64)
+    bounds[0, 1] = n
+    for m in range(len(nodes)):
+        start, stop, child = bounds[m, 0], bounds[m, 1], nodes[m, LEFT]
+        if child > 0:
+            middle = divide(blocks, rows, buffer, start, stop, nodes[m])
+            bounds[child, 0], bounds[child, 1] = start, middle
+            bounds[child + 1, 0], bounds[child + 1, 1] = middle, stop
+        else:
+            for i in range(start, stop):
                 out[rows[i]] = m
 
 

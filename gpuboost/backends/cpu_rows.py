@@ -127,6 +127,15 @@ def group_sums(lo: int, hi: int, q: Array, group: Array, n_groups: int, n_channe
     return signed, mass
 
 
+@compiled
+def row_mass(lo: int, hi: int, q: Array, n_classes: int, out: Array) -> None:
+    for i in range(lo, hi):
+        mass = np.int64(0)
+        for c in range(n_classes):
+            mass += abs(np.int64(q[i, c]))
+        out[i] = mass
+
+
 # ---- using trees -------------------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +160,15 @@ def apply(
             goes_left = code <= cut[node] and (code != MISSING_CODE or missing_left[node])
             node = left[node] if goes_left else right[node]
         out[i] = ~node
+
+
+@compiled
+def set_bit(lo: int, hi: int, blocks: Array, feature: int, cut: int, missing_left: bool, bit: int, cell: Array) -> None:
+    width = blocks.shape[2]
+    for i in range(lo, hi):
+        code = blocks[feature // width, i, feature % width] if feature >= 0 else np.uint8(255)
+        goes_left = feature >= 0 and code <= cut and (code != MISSING_CODE or missing_left)
+        cell[i] = np.int32((cell[i] & ~(1 << bit)) | (goes_left << bit))
 
 
 @compiled
@@ -207,10 +225,11 @@ def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -
     for i in range(lo, hi):
         own = scores[i, target[i]]
         n_above = 0
-        for k in range(target[i]):  # a tie is lost to a lower class
-            n_above += scores[i, k] >= own
-        for k in range(target[i] + 1, scores.shape[1]):
+        for k in range(scores.shape[1]):  # the same length for all rows: the compiler makes vectors of it
             n_above += scores[i, k] > own
+        if n_above == 0:
+            for k in range(target[i]):  # a tie is lost to a lower class
+                n_above += scores[i, k] == own
         wrong += units[i] * (n_above > 0)
     return wrong
 

@@ -47,5 +47,5 @@ class CudaBackend(CudaGrowth, CudaSoftmax, Backend):
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> CudaMatrix:
         return encode(self.gpu, mapper, X, rows)
 
-    def tells_rows_apart(self, data: CudaMatrix) -> bool:
-        return bool(data.usable.any())
+    def usable(self, data: CudaMatrix) -> NDArray[np.bool_]:
+        return data.usable

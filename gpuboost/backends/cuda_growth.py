@@ -346,9 +346,3 @@ class CudaGrowth:
         grid = (self._grid(n_rows), table.shape[1], n_trees)
         self._launch("node_of_rows", grid, frontier.rows, table, out, n_rows, table.shape[1], n_channels)
         return out
-
-    def set_bit(self, cell: GpuArray, bit: int, frontier: Frontier) -> None:
-        _, n_rows, n_channels = frontier.stats.q.shape
-        table = frontier.work["table"]
-        grid = (self._grid(n_rows),)
-        self._launch("set_bit", grid, frontier.rows, table, cell, n_rows, table.shape[1], n_channels, bit)

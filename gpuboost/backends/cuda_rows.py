@@ -191,6 +191,13 @@ class CudaRows:
         signed, mass = self.gpu.get(sums)
         return signed, mass
 
+    def row_mass(self, stats: Stats) -> IntArray:
+        _, n_rows, n_channels = stats.q.shape
+        mass = self._zeros(n_rows)
+        grid, block = self._pairs(n_rows, 1)
+        launch(self.gpu, "row_mass", grid, (stats.q, mass, n_rows, stats.n_classes, n_channels), block=block)
+        return self.gpu.get(mass)
+
     def reweight(self, state: GpuArray, signs: GpuArray, group: GpuArray, table: NDArray[np.float64]) -> Pending:
         maximum = Pending(self.gpu)
         grid, block = self._pairs(*state.shape)
@@ -217,6 +224,11 @@ class CudaRows:
         grid, block = self._pairs(data.n_rows, 1)
         launch(self.gpu, "apply", grid, (nodes, data.codes, leaf, data.n_rows, tree.first), block=block)
         return leaf
+
+    def set_bit(self, cell: GpuArray, bit: int, data: CudaMatrix, feature: int, cut: int, missing_left: bool) -> None:
+        grid, block = self._pairs(data.n_rows, 1)
+        own = (data.codes, cell, data.n_rows, feature, cut, int(missing_left), bit)
+        launch(self.gpu, "set_bit", grid, own, block=block)
 
     def predict(self, ensemble: Ensemble, data: CudaMatrix, scores: GpuArray, first: int, stop: int) -> None:
         n_rows, n_classes = scores.shape

@@ -126,7 +126,6 @@ GROWTH = {
         "partition_nodes": "rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* stride:i4 max_nodes:i4 n_classes:i4 "
         "n_channels:i4 slot:i4",
         "node_of_rows": "rows:i4* table:i8* out:i4* n_rows:i4 max_nodes:i4 n_channels:i4",
-        "set_bit": "rows:i4* table:i8* cell:i4* n_rows:i4 max_nodes:i4 n_channels:i4 bit:i4",
     },
 }
 
@@ -140,6 +139,7 @@ ROWS = {
         "channel_sums": "state:f8* repeat:i4* maximum:u8*? sums:i8* n_rows:i4 n_classes:i4 shift:i4",
         "group_sums": "q:i4* group:i4* signed_sums:i8* mass:i8* n_rows:i4 n_groups:i4 n_classes:i4 n_channels:i4 "
         "groups_per_tile:i4 classes_per_tile:i4",
+        "row_mass": "q:i4* mass:i8* n_rows:i4 n_classes:i4 n_channels:i4",
         "errors": "scores:f8* labels:i4*? signs:i1*? units:i8* wrong:i8* n_rows:i4 n_classes:i4 lanes:i4",
         "confusion": "scores:f8* labels:i4* units:i8* counts:i8* n_rows:i4 n_classes:i4 lanes:i4 in_shared:i4",
     },
@@ -167,6 +167,7 @@ ROWS = {
     },
     "predict": {
         "apply": "nodes:i4* codes:u1* leaf:i4* n_rows:i4 root:i4",
+        "set_bit": "codes:u1* cell:i4* n_rows:i4 feature:i4 cut:i4 missing_left:i4 bit:i4",
         "predict": "nodes:i4* roots:i4* values:f8* codes:u1* scores:f8* n_rows:i4 n_trees:i4 n_classes:i4 rows_per_tile:i4 "
         "trees_per_batch:i4",
         "add_scores": "scores:f8* group:i4* values:f8* n_rows:i4 n_classes:i4",

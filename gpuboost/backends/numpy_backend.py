@@ -73,8 +73,8 @@ class NumpyBackend(NumpySoftmax, Backend):
     def get(self, array: NDArray[Any]) -> NDArray[Any]:
         return array
 
-    def tells_rows_apart(self, data: BinnedMatrix) -> bool:
-        return bool(data.usable.any())
+    def usable(self, data: BinnedMatrix) -> NDArray[np.bool_]:
+        return data.usable
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
@@ -111,6 +111,10 @@ class NumpyBackend(NumpySoftmax, Backend):
         np.add.at(signed, group, q)
         np.add.at(mass, group, abs(q))
         return signed, mass
+
+    def row_mass(self, stats: Stats) -> IntArray:
+        mass: IntArray = abs(stats.q[0, :, : stats.n_classes].astype(np.int64)).sum(axis=1)
+        return mass
 
     def reweight(
         self,
@@ -237,12 +241,6 @@ class NumpyBackend(NumpySoftmax, Backend):
             node_of_row[t, self._rows(frontier, t, node)] = node
         return node_of_row
 
-    def set_bit(self, cell: NDArray[np.int32], bit: int, frontier: Frontier) -> None:
-        cell &= ~(1 << bit)
-        left = frontier.nodes[0, 0, LEFT]
-        if left:
-            cell[self._rows(frontier, 0, left)] |= 1 << bit
-
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     def apply(self, tree: Tree, data: BinnedMatrix) -> NDArray[np.int64]:
@@ -253,6 +251,14 @@ class NumpyBackend(NumpySoftmax, Backend):
             goes_left = (code <= tree.cut[n]) & ((code != MISSING_CODE) | tree.missing_left[n])
             node[inside] = np.where(goes_left, tree.left[n], tree.right[n])
         return ~node
+
+    def set_bit(
+        self, cell: NDArray[np.int32], bit: int, data: BinnedMatrix, feature: int, cut: int, missing_left: bool
+    ) -> None:
+        cell &= ~(1 << bit)
+        if feature >= 0:
+            code = data.codes[feature]
+            cell[(code <= cut) & ((code != MISSING_CODE) | missing_left)] |= 1 << bit
 
     def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
         scores += values[group]

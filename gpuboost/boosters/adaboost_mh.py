@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,10 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, Device, Stats
+from gpuboost.backends.base import EVERYTHING, Backend, Device, Stats
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
+from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.exactmath import log
 from gpuboost.learners.base import Learner, WeakTree
 from gpuboost.tree import Tree
@@ -42,6 +44,8 @@ class AdaBoostMH:
         is not kept, unless it is the first.
     min_weight_fraction_leaf : float
         The share of the sample weights, as they were before boosting, that both sides of a cut must have.
+    sampling : Sampling
+        What the learner sees of the rows and features.
     """
 
     learner: Learner
@@ -49,6 +53,7 @@ class AdaBoostMH:
     variant: Literal["discrete", "real"] = "discrete"
     learning_rate: float = 1.0
     min_weight_fraction_leaf: float = 0.0
+    sampling: Sampling = NO_SAMPLING
 
     def row_state(self, problem: Problem) -> ExponentialWeights:
         initial = initial_weights(problem.signs, self.initial_weights) * problem.factor[:, None]
@@ -56,7 +61,7 @@ class AdaBoostMH:
 
     def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
-        weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf)
+        weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
         for t, (tree,) in enumerate(done, start=1):
             part = apply(tree, problem)
             if self.variant == "discrete" and t == len(done) and is_right(tree, backend, weights.statistics(), part.group):
@@ -65,9 +70,12 @@ class AdaBoostMH:
         stats = weights.statistics(counts)
         loss = weights.loss(stats)
         overshoots = self.learning_rate > 2.0  # twice the optimal coefficient leaves the loss as it is, more raises it
-        while not (overshoots and loss > 1.0):
-            weak = self.learner(backend, data, stats)
-            if weak.edge == 0:
+        for t in itertools.count(len(done)):
+            if overshoots and loss > 1.0:
+                return
+            start = self.sampling.draw(t, backend, data, stats)
+            weak = self.learner(backend, data, stats, start)
+            if weak.edge == 0 and start is EVERYTHING:  # where it was a part of all, another part may say more
                 return
             edge, total = weak.edge, stats.total
             values = self.coefficients(weak, stats, problem)
@@ -85,11 +93,8 @@ class AdaBoostMH:
     def coefficients(self, weak: WeakTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
         """Return the leaf values of the round, shape (n_leaves, n_classes)."""
         if self.variant == "real":
-            signed, mass = problem.backend.group_sums(stats, weak.group, len(weak.leaf))
-            leaf_signed, leaf_mass = np.zeros((2, *weak.tree.values.shape), np.int64)
-            np.add.at(leaf_signed, weak.leaf, signed)
-            np.add.at(leaf_mass, weak.leaf, mass)
-            right, wrong = (leaf_mass + leaf_signed) // 2, (leaf_mass - leaf_signed) // 2
+            signed, mass = weak.leaf_sums(problem.backend, stats)
+            right, wrong = (mass + signed) // 2, (mass - signed) // 2
             more_right, more_wrong = pseudo_weights(right.sum(axis=0), wrong.sum(axis=0))
             values = 0.5 * log((right + more_right) / (wrong + more_wrong))
         else:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Device
+from gpuboost.backends.base import EVERYTHING, Device
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
+from gpuboost.boosters.sampling import Sampling
 from gpuboost.learners.class_tree import ClassTree, GrownTree
 from gpuboost.tree import Tree
 
 Values = NDArray[np.float64]
 LeafValues = Callable[[GrownTree], "Values | None"]
-"""From a tree and its sums to ``f``, shape (n_leaves, n_classes), whose rows sum to 0; None ends the training."""
+"""From a tree and its sums to ``f``, shape (n_leaves, n_classes), whose rows sum to 0; None if it is no better than chance."""
 
 
 class LabelWeights(ExponentialWeights):
@@ -31,6 +33,9 @@ class LabelWeights(ExponentialWeights):
         initial = np.where(problem.signs > 0, problem.factor[:, None], 0.0)
         super().__init__(problem.backend, initial, problem.signs, problem.repeat)
         self.n_others = max(problem.signs.shape[1] - 1, 1)
+
+    def _put(self, initial: NDArray[np.float64]) -> Device:
+        return self.backend.put_one_hot(initial)
 
     def update(self, group: Device, values: NDArray[np.float64]) -> None:
         super().update(group, values / self.n_others)
@@ -51,6 +56,8 @@ class ClassTreeLoop:
         What tells the algorithms apart.
     until_perfect : bool
         Whether a tree that errs nowhere is the last one.
+    sampling : Sampling
+        What the trees are grown from.
     """
 
     max_leaf_nodes: int
@@ -58,20 +65,23 @@ class ClassTreeLoop:
     min_weight_fraction_leaf: float
     leaf_values: LeafValues
     until_perfect: bool
+    sampling: Sampling
 
     def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
         weights, learner = LabelWeights(problem), ClassTree(self.max_leaf_nodes)
-        counts = leaf_counts(problem, self.min_weight_fraction_leaf)
+        counts = leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
         for trees in done:
             weights.take([apply(tree, problem) for tree in trees])
         stats = weights.statistics(counts)
-        while True:
-            grown = learner(backend, data, replace(stats, criterion="gini"))
+        for t in itertools.count(len(done)):
+            start = self.sampling.draw(t, backend, data, stats)
+            grown = learner(backend, data, replace(stats, criterion="gini"), start)
             correct, total = right_units(grown), stats.total
             values = self.leaf_values(grown)
-            if values is None:
+            if values is None and start is EVERYTHING:  # where it was a part of all, another part may say more
                 return
+            values = grown.tree.values if values is None else values
             limit = MAX_STEP * weights.n_others  # keeps a round's factors within exp(+-64)
             values = np.clip(self.learning_rate * values, -limit, limit)
             by_group = values[grown.leaf]
@@ -81,7 +91,7 @@ class ClassTreeLoop:
             edge = (n_classes * correct - total) / (max(n_classes - 1, 1) * total)
             part = Part(replace(grown.tree, values=values), grown.group, by_group)
             yield Round([part], weights.loss(stats), {"edge": edge})
-            if grown.tree.n_leaves == 1 or (self.until_perfect and correct == total):
+            if (grown.tree.n_leaves == 1 and start is EVERYTHING) or (self.until_perfect and correct == total):
                 return
 
 

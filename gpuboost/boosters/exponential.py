@@ -42,7 +42,7 @@ class ExponentialWeights:
         repeat: NDArray[np.int32],
     ) -> None:
         self.backend = backend
-        self.state: Device = backend.put(initial)
+        self.state: Device = self._put(initial)
         self.signs: Device = backend.put(signs)
         self.repeat: Device = backend.put(repeat)
         self.n_rows = int(repeat.sum(dtype=np.int64))
@@ -50,6 +50,9 @@ class ExponentialWeights:
         self.scale = 0  # the true weights are the state times 2**scale
         self.initial_total: float | None = None
         self.loss()
+
+    def _put(self, initial: NDArray[np.float64]) -> Device:
+        return self.backend.put(initial)
 
     def update(self, group: Device, values: NDArray[np.float64]) -> None:
         """Multiply the weights by ``exp(-values[group[i], l] * y_il)`` (line 6 of figure 1 of Kegl 2014)."""

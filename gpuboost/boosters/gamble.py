@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gpuboost.boosters.base import Problem, Round
 from gpuboost.boosters.class_trees import ClassTreeLoop, LabelWeights, Values, centred
 from gpuboost.boosters.exponential import MAX_STEP
+from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.exactmath import exp
 from gpuboost.learners.class_tree import GrownTree
 from gpuboost.tree import Tree
@@ -31,12 +32,15 @@ class Gamble:
         See `ClassTreeLoop`.
     line_search : bool
         Whether the step is shortened first, see `best_step`.
+    sampling : Sampling
+        See `ClassTreeLoop`.
     """
 
     max_leaf_nodes: int
     learning_rate: float
     min_weight_fraction_leaf: float = 0.0
     line_search: bool = False
+    sampling: Sampling = NO_SAMPLING
 
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
@@ -44,7 +48,7 @@ class Gamble:
     def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
         values = shortened_newton_values if self.line_search else newton_values
-        return ClassTreeLoop(*sizes, values, until_perfect=False).rounds(problem, done)
+        return ClassTreeLoop(*sizes, values, until_perfect=False, sampling=self.sampling).rounds(problem, done)
 
 
 def newton_values(grown: GrownTree) -> Values:

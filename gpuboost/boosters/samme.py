@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuboost.boosters.base import Problem, Round
 from gpuboost.boosters.class_trees import ClassTreeLoop, LabelWeights, Values, centred, right_units
+from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.exactmath import log
 from gpuboost.learners.class_tree import GrownTree
 from gpuboost.tree import Tree
@@ -31,6 +32,7 @@ class SAMME:
     learning_rate : float
         Multiplies what a tree adds; 1 is the paper's algorithm.
     min_weight_fraction_leaf : float
+    sampling : Sampling
         See `ClassTreeLoop`.
     """
 
@@ -38,6 +40,7 @@ class SAMME:
     variant: Literal["discrete", "real"] = "discrete"
     learning_rate: float = 1.0
     min_weight_fraction_leaf: float = 0.0
+    sampling: Sampling = NO_SAMPLING
 
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
@@ -46,7 +49,7 @@ class SAMME:
         is_discrete = self.variant == "discrete"
         leaf_values = discrete_values if is_discrete else real_values
         sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
-        return ClassTreeLoop(*sizes, leaf_values, is_discrete).rounds(problem, done)
+        return ClassTreeLoop(*sizes, leaf_values, is_discrete, self.sampling).rounds(problem, done)
 
 
 def discrete_values(grown: GrownTree) -> Values | None:

@@ -4,6 +4,7 @@ from gpuboost.estimators.abc_boost import ABCBoostClassifier, LogitBoostClassifi
 from gpuboost.estimators.adaboost_mh import AdaBoostMHClassifier
 from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.estimators.gamble import GambleClassifier
+from gpuboost.estimators.rebel import RebelClassifier
 from gpuboost.estimators.samme import SAMMEClassifier
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "GambleClassifier",
     "LogitBoostClassifier",
     "MartClassifier",
+    "RebelClassifier",
     "SAMMEClassifier",
 ]

@@ -13,16 +13,16 @@ from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.base import Note
 from gpuboost.boosters.class_trees import centred
 from gpuboost.estimators import parameters
-from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.estimators.labels import LabelEncoder, shown
 from gpuboost.estimators.samples import Sample
+from gpuboost.estimators.single_label import SingleLabelClassifier
 from gpuboost.exactmath import log
 from gpuboost.training import Progress
 
 Floats = NDArray[np.float64]
 
 
-class SoftmaxClassifier(BoostingClassifier):
+class SoftmaxClassifier(SingleLabelClassifier):
     """Base class of classifiers whose probabilities are the softmax of their scores, with a regression tree for each class.
 
     A subclass says the loss and the base class.
@@ -42,10 +42,7 @@ class SoftmaxClassifier(BoostingClassifier):
         return None
 
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> ABCBoost:
-        if encoder.multi_label:
-            raise ValueError(
-                f"{type(self).__name__} needs one label a row, but y is an indicator matrix; AdaBoostMHClassifier takes it"
-            )
+        self._check_labels(encoder)
         last = previous.history_["base_class"][-1:] if previous else []
         return ABCBoost(
             loss=self._loss(),
@@ -64,11 +61,6 @@ class SoftmaxClassifier(BoostingClassifier):
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         scores: Floats = centred(log(positive)[None, :])[0]
         return scores
-
-    def __sklearn_tags__(self) -> object:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = False
-        return tags
 
 
 class ABCBoostClassifier(SoftmaxClassifier):

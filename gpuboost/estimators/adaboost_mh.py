@@ -14,6 +14,7 @@ from gpuboost.estimators import parameters
 from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.estimators.labels import LabelEncoder
 from gpuboost.estimators.samples import Sample
+from gpuboost.estimators.sampling import sampling_of
 from gpuboost.exactmath import log, log_sigmoid
 from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
@@ -43,7 +44,18 @@ class AdaBoostMHClassifier(BoostingClassifier):
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights that each side of a cut must have, 0 to 0.5. Those are the weights passed to `fit`
         (times the class weights), not those that boosting works with. It keeps rows of small weight
-        from getting leaves of their own.
+        from getting leaves of their own. It is a share of the rows that ``row_fraction`` draws, and rows that ``weight_trim``
+        leaves out do not count.
+    weight_trim : float or None, default None
+        Each round's tree is grown from the heaviest rows only, those that hold this share of the boosting weights, such as
+        0.99: fewer and fewer rows (weight trimming). This and the next two parameters make training faster, usually at some
+        cost in accuracy. Only the cuts (and the votes) of a tree are found on a part of the data; its coefficients or leaf
+        values, the edge and the loss are those of all rows. None: all rows.
+    feature_fraction : float, default 1.0
+        The share of the features, at least one, that each round's tree may cut, drawn at random (LazyBoost).
+    row_fraction : float, default 1.0
+        The share of the rows, at least one, that each round's tree is grown from, drawn at random whatever their weights
+        (stochastic boosting). With ``weight_trim``, from the heaviest of those drawn.
     variant : {"real", "discrete"}, default "real"
         "discrete" gives each round one coefficient (eq. 12), "real" one to every leaf and class (section 2.3). The latter needs
         fewer rounds; the former, with which the paper's experiments were made, suffers less from wrong labels.
@@ -66,7 +78,8 @@ class AdaBoostMHClassifier(BoostingClassifier):
         Early stopping ends the training after that many rounds without a lower (smoothed) error. None: never for "smoothed", as
         in the paper; 50 for "patience".
     random_state : int, Generator, RandomState or None, default None
-        Seed of the hold-out set, the only thing that is random.
+        Seed of all that is random: the hold-out set, and the draws of ``feature_fraction`` and ``row_fraction``, which depend
+        on it and on the number of the round only.
     device : str or int, default "auto"
         "auto", "cpu", "numpy" (a slow reference), "cuda", "cuda:1" or the number of a CUDA device.
     n_jobs : int or None, default None
@@ -130,6 +143,9 @@ class AdaBoostMHClassifier(BoostingClassifier):
         max_leaf_nodes: int | Literal["auto"] = "auto",
         n_factors: int = 3,
         min_weight_fraction_leaf: float = 0.0,
+        weight_trim: float | None = None,
+        feature_fraction: float = 1.0,
+        row_fraction: float = 1.0,
         variant: Literal["real", "discrete"] = "real",
         learning_rate: float = 1.0,
         initial_weights: Literal["auto", "single-label", "uniform"] = "auto",
@@ -150,6 +166,9 @@ class AdaBoostMHClassifier(BoostingClassifier):
         self.max_leaf_nodes = max_leaf_nodes
         self.n_factors = n_factors
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.weight_trim = weight_trim
+        self.feature_fraction = feature_fraction
+        self.row_fraction = row_fraction
         self.variant = variant
         self.learning_rate = learning_rate
         self.initial_weights = initial_weights
@@ -173,6 +192,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
             parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_integer("n_factors", self.n_factors, 1, MAX_FACTORS)
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
+        sampling_of(self)
         parameters.check_choice("variant", self.variant, ("discrete", "real"))
         parameters.check_positive("learning_rate", self.learning_rate)
         parameters.check_choice("initial_weights", self.initial_weights, ("auto", "single-label", "uniform"))
@@ -202,6 +222,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
             self.variant,
             float(self.learning_rate),
             float(self.min_weight_fraction_leaf),
+            sampling_of(self, self._seed),
         )
 
     def _leaves(self, n_classes: int, sample: Sample) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, tr
 from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
 from gpuboost.stopping import Patience, SmoothedError, Stopping
-from gpuboost.training import History, Training, train
+from gpuboost.training import History, Progress, Training, train
 
 BLOCK_BYTES = 64 << 20
 """Rows are predicted in blocks whose codes and scores take about this much memory."""
@@ -47,10 +47,22 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
     """Base class of the boosting classifiers.
 
     A subclass declares the constructor's parameters, makes the booster, and says how scores and probabilities belong together.
-    The parameters that this class reads are ``n_estimators``, ``max_bins``, ``class_weight``, ``early_stopping``,
-    ``validation_fraction``, ``n_iter_no_change``, ``random_state``, ``device``, ``n_jobs``, ``verbose``, ``warm_start`` and
-    ``callbacks``; see `AdaBoostMHClassifier`.
+    This class reads ``n_estimators`` and the parameters below, see `AdaBoostMHClassifier`; one that a subclass does not declare
+    has its value here.
     """
+
+    n_estimators: int
+    max_bins: int = 255
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    early_stopping: bool | Literal["smoothed", "patience"] = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int | None = None
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
+    device: str | int = "auto"
+    n_jobs: int | None = None
+    verbose: int = 0
+    warm_start: bool = False
+    callbacks: Sequence[Callable[[Progress], Any]] | None = None
 
     _notes: Mapping[str, Note] = MappingProxyType({"edge": 0.0})
     """What the booster notes of a round, and what stands in the history where it has nothing to note."""

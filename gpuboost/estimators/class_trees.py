@@ -6,22 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.boosters.class_trees import centred
-from gpuboost.estimators.base import BoostingClassifier
-from gpuboost.estimators.labels import LabelEncoder
+from gpuboost.estimators.single_label import SingleLabelClassifier
 from gpuboost.exactmath import log
 
 Floats = NDArray[np.float64]
 
 
-class ClassTreeClassifier(BoostingClassifier):
+class ClassTreeClassifier(SingleLabelClassifier):
     """Base class of classifiers whose probabilities are ``softmax(F / (K - 1))`` (theorem 3.1 of the GAMBLE paper)."""
-
-    def _check_labels(self, encoder: LabelEncoder) -> None:
-        """Refuse what the loss is not made for."""
-        if encoder.multi_label:
-            raise ValueError(
-                f"{type(self).__name__} needs one label a row, but y is an indicator matrix; AdaBoostMHClassifier takes it"
-            )
 
     def _log_probabilities(self, scores: Floats) -> Floats:
         log_p: Floats = scores / max(scores.shape[1] - 1, 1)
@@ -30,8 +22,3 @@ class ClassTreeClassifier(BoostingClassifier):
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         scores: Floats = max(len(positive) - 1, 1) * centred(log(positive)[None, :])[0]
         return scores
-
-    def __sklearn_tags__(self) -> object:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = False
-        return tags

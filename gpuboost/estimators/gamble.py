@@ -17,6 +17,7 @@ from gpuboost.estimators.class_trees import ClassTreeClassifier
 from gpuboost.estimators.labels import LabelEncoder
 from gpuboost.estimators.regressors import RegressorTemplate, regressor_pair, takes_missing
 from gpuboost.estimators.samples import Sample
+from gpuboost.estimators.sampling import sampling_of
 from gpuboost.fixedpoint import split_weights
 from gpuboost.training import Progress
 
@@ -39,6 +40,8 @@ class GambleClassifier(ClassTreeClassifier):
         Leaves of a tree, at least 2.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
+    weight_trim, feature_fraction, row_fraction
+        See `AdaBoostMHClassifier`.
     learning_rate : float, "auto" or "line-search", default "auto"
         Multiplies the step, which is the values of the leaves. 1 is the paper's algorithm; its full step overshoots as the
         number of classes K grows. "auto" is min(1, 2 / K), which suits few rounds and wrong labels. "line-search" takes in
@@ -84,8 +87,9 @@ class GambleClassifier(ClassTreeClassifier):
     explodes.
 
     The regressors get X as an array of float64, NaN included, which some take and some refuse. ``max_leaf_nodes``,
-    ``min_weight_fraction_leaf``, ``max_bins``, ``device`` and ``n_jobs`` mean nothing then; a regressor has its own. The model
-    is not promised to be the same bit for bit everywhere: that is up to the regressors.
+    ``min_weight_fraction_leaf``, ``max_bins``, ``device`` and ``n_jobs`` mean nothing then; a regressor has its own. Nor can
+    ``weight_trim``, ``feature_fraction`` and ``row_fraction`` be used. The model is not promised to be the same bit for bit
+    everywhere: that is up to the regressors.
 
     References
     ----------
@@ -111,6 +115,9 @@ class GambleClassifier(ClassTreeClassifier):
         regressor: Any = None,
         max_leaf_nodes: int = 15,
         min_weight_fraction_leaf: float = 0.0,
+        weight_trim: float | None = None,
+        feature_fraction: float = 1.0,
+        row_fraction: float = 1.0,
         learning_rate: float | Literal["auto", "line-search"] = "auto",
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -128,6 +135,9 @@ class GambleClassifier(ClassTreeClassifier):
         self.regressor = regressor
         self.max_leaf_nodes = max_leaf_nodes
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.weight_trim = weight_trim
+        self.feature_fraction = feature_fraction
+        self.row_fraction = row_fraction
         self.learning_rate = learning_rate
         self.max_bins = max_bins
         self.class_weight = class_weight
@@ -144,6 +154,10 @@ class GambleClassifier(ClassTreeClassifier):
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
+        sampling = sampling_of(self)
+        if self.regressor is not None and not sampling.takes_all:
+            given = ", ".join(f"{name}={getattr(self, name)!r}" for name in ("weight_trim", "feature_fraction", "row_fraction"))
+            raise ValueError(f"only class trees, regressor=None, are grown from a part of the rows or features, got {given}")
         if isinstance(self.learning_rate, str):
             parameters.check_choice("learning_rate", self.learning_rate, ("auto", "line-search"))
         else:
@@ -160,7 +174,8 @@ class GambleClassifier(ClassTreeClassifier):
         line_search = self.learning_rate == "line-search"
         if self._regressors is not None:
             return GambleRegressors(*self._regressors, rate, self._seed, line_search)
-        return Gamble(int(self.max_leaf_nodes), rate, float(self.min_weight_fraction_leaf), line_search)
+        sizes = (int(self.max_leaf_nodes), rate, float(self.min_weight_fraction_leaf))
+        return Gamble(*sizes, line_search, sampling_of(self, self._seed))
 
     # ---- regressors instead of trees -----------------------------------------------------------------------------------------
 

@@ -36,6 +36,17 @@ def check_fraction(name: str, value: Any, high: float) -> float:
     return float(value)
 
 
+def check_share(name: str, value: Any, *, none_is_one: bool = False) -> float:
+    """Return ``value`` as a float if it is a number above 0, up to 1."""
+    if none_is_one and value is None:
+        return 1.0
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= 1:
+        expected = "None or a number above 0, up to 1" if none_is_one else "a number above 0, up to 1"
+        raise _error(is_number, f"{name} must be {expected}, got {value!r}")
+    return float(value)
+
+
 def check_choice(name: str, value: Any, options: Sequence[str]) -> str:
     """Return ``value`` if it is one of the strings ``options``."""
     if not isinstance(value, str) or value not in options:

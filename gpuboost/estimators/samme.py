@@ -12,6 +12,7 @@ from gpuboost.estimators import parameters
 from gpuboost.estimators.class_trees import ClassTreeClassifier
 from gpuboost.estimators.labels import LabelEncoder
 from gpuboost.estimators.samples import Sample
+from gpuboost.estimators.sampling import sampling_of
 from gpuboost.training import Progress
 
 
@@ -29,6 +30,8 @@ class SAMMEClassifier(ClassTreeClassifier):
         Leaves of a tree, at least 2.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
+    weight_trim, feature_fraction, row_fraction
+        See `AdaBoostMHClassifier`.
     learning_rate : float, default 1.0
         Multiplies what a tree adds; 1 is the paper's algorithm.
     max_bins : int, default 255
@@ -68,6 +71,9 @@ class SAMMEClassifier(ClassTreeClassifier):
         variant: Literal["discrete", "real"] = "discrete",
         max_leaf_nodes: int = 15,
         min_weight_fraction_leaf: float = 0.0,
+        weight_trim: float | None = None,
+        feature_fraction: float = 1.0,
+        row_fraction: float = 1.0,
         learning_rate: float = 1.0,
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -85,6 +91,9 @@ class SAMMEClassifier(ClassTreeClassifier):
         self.variant = variant
         self.max_leaf_nodes = max_leaf_nodes
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.weight_trim = weight_trim
+        self.feature_fraction = feature_fraction
+        self.row_fraction = row_fraction
         self.learning_rate = learning_rate
         self.max_bins = max_bins
         self.class_weight = class_weight
@@ -102,9 +111,10 @@ class SAMMEClassifier(ClassTreeClassifier):
         parameters.check_choice("variant", self.variant, ("discrete", "real"))
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
+        sampling_of(self)
         parameters.check_positive("learning_rate", self.learning_rate)
 
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> SAMME:
         self._check_labels(encoder)
         sizes = (float(self.learning_rate), float(self.min_weight_fraction_leaf))
-        return SAMME(int(self.max_leaf_nodes), self.variant, *sizes)
+        return SAMME(int(self.max_leaf_nodes), self.variant, *sizes, sampling_of(self, self._seed))

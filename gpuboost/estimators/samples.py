@@ -88,7 +88,7 @@ class Sample:
         repeat, factor = split_weights(self.weights)
         signs = encoder.signs(self.target)
         problem = Problem(backend, data, signs, repeat, factor, single_label=not encoder.multi_label)
-        return problem, backend.tells_rows_apart(data)
+        return problem, bool(backend.usable(data).any())
 
 
 def side_by_side(mappers: Sequence[BinMapper]) -> BinMapper:

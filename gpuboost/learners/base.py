@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, Device, Stats
+from gpuboost.backends.base import EVERYTHING, Backend, Device, Start, Stats
 from gpuboost.tree import Tree
 
 
@@ -33,8 +33,28 @@ class WeakTree:
     group: Device
     leaf: NDArray[np.int64]
 
+    def leaf_sums(self, backend: Backend, stats: Stats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sums of q and of abs(q) over the rows of each leaf, both of shape (n_leaves, n_classes). Exact."""
+        signed, mass = np.zeros((2, *self.tree.values.shape), np.int64)
+        by_group = backend.group_sums(stats, self.group, len(self.leaf))
+        np.add.at(signed, self.leaf, by_group[0])
+        np.add.at(mass, self.leaf, by_group[1])
+        return signed, mass
+
 
 class Learner(Protocol):
     """A weak learner: statistics in, classifier out."""
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats) -> WeakTree: ...
+    def __call__(self, backend: Backend, data: Device, stats: Stats, start: Start = EVERYTHING) -> WeakTree:
+        """Find a classifier on the rows and features of ``start``; its edge and its groups are those of all rows."""
+        ...
+
+
+def on_all_rows(tree: Tree, backend: Backend, data: Device, stats: Stats) -> WeakTree:
+    """Return a classifier that was found on some rows with its edge on all; if that is negative, it votes the other way."""
+    group = backend.apply(tree, data)
+    signed, _ = backend.group_sums(stats, group, tree.n_leaves)
+    edge = int((tree.values.astype(np.int64) * signed).sum())
+    if edge < 0:
+        tree, edge = replace(tree, values=-tree.values), -edge
+    return WeakTree(tree, edge, group, np.arange(tree.n_leaves))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import GAIN, Backend, Device, Stats, as_float
+from gpuboost.backends.base import EVERYTHING, GAIN, Backend, Device, Start, Stats, as_float
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure
 from gpuboost.tree import Tree
@@ -45,15 +45,21 @@ class ClassTree:
 
     max_leaf_nodes: int
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats) -> GrownTree:
-        """Grow a tree on statistics with the criterion "gini", one channel per class."""
+    def __call__(self, backend: Backend, data: Device, stats: Stats, start: Start = EVERYTHING) -> GrownTree:
+        """Grow a tree on the rows and features of ``start``; what is in its leaves is of all rows.
+
+        The statistics have the criterion "gini" and one channel per class.
+        """
         max_leaf_nodes = min(self.max_leaf_nodes, stats.q.shape[1] + 1)  # more leaves than rows are never made
-        frontier = grow(backend, data, stats, max(max_leaf_nodes, 2))
-        group = backend.node_of_rows(frontier)[0]
+        frontier = grow(backend, data, stats, max(max_leaf_nodes, 2), start)
+        group = backend.node_of_rows(frontier)[0] if start.rows is None else None
         nodes = backend.read_nodes(frontier)[0][0]
         gain = as_float(np.ascontiguousarray(nodes[:, GAIN]))
         found = structure(nodes, np.zeros((len(nodes), stats.n_classes)), gain, stats.total)
-        by_group, _ = backend.group_sums(stats, group, len(found.leaf))
-        sums = np.zeros(found.tree.values.shape, np.int64)
-        np.add.at(sums, found.leaf, by_group)
-        return GrownTree(found.tree, group, found.leaf, sums)
+        tree, leaf = found.tree, found.leaf
+        if group is None:
+            group, leaf = backend.apply(tree, data), np.arange(tree.n_leaves)
+        by_group, _ = backend.group_sums(stats, group, len(leaf))
+        sums = np.zeros(tree.values.shape, np.int64)
+        np.add.at(sums, leaf, by_group)
+        return GrownTree(tree, group, leaf, sums)

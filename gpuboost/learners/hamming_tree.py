@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import GAIN, LEFT, Backend, Device, Stats
-from gpuboost.learners.base import WeakTree
+from gpuboost.backends.base import EVERYTHING, GAIN, LEFT, Backend, Device, Start, Stats
+from gpuboost.learners.base import WeakTree, on_all_rows
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure
 
@@ -23,13 +23,14 @@ class HammingTree:
 
     max_leaf_nodes: int
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats) -> WeakTree:
+    def __call__(self, backend: Backend, data: Device, stats: Stats, start: Start = EVERYTHING) -> WeakTree:
         # Every row can have a leaf of its own, and every leaf votes of its own: more inner nodes than that are never made.
         max_leaf_nodes = min(self.max_leaf_nodes, 2 * stats.q.shape[1] + 1)
-        frontier = grow(backend, data, stats, max_leaf_nodes)
-        group = backend.node_of_rows(frontier)[0]
+        frontier = grow(backend, data, stats, max_leaf_nodes, start)
+        group = backend.node_of_rows(frontier)[0] if start.rows is None else None
         nodes, edges = backend.read_nodes(frontier)
-        return harvest(nodes[0], edges[0, :, : stats.n_classes], group, stats.total)
+        weak = harvest(nodes[0], edges[0, :, : stats.n_classes], group, stats.total)
+        return weak if start.rows is None else on_all_rows(weak.tree, backend, data, stats)
 
 
 def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], group: Device, total: int) -> WeakTree:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Device, Stats
-from gpuboost.learners.base import WeakTree
+from gpuboost.backends.base import CUT, EVERYTHING, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Device, Start, Stats
+from gpuboost.learners.base import WeakTree, on_all_rows
 from gpuboost.learners.growth import grow
 from gpuboost.tree import Tree
 
@@ -36,7 +36,7 @@ class StumpProduct:
 
     n_factors: int
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats) -> WeakTree:
+    def __call__(self, backend: Backend, data: Device, stats: Stats, start: Start = EVERYTHING) -> WeakTree:
         m, n_classes = self.n_factors, stats.n_classes
         factors = [Factor(-1, 0, False, np.ones(n_classes, np.int8))] * m
         cell = backend.put(np.zeros(stats.q.shape[1], np.int32))
@@ -47,7 +47,7 @@ class StumpProduct:
                 others = [factor for i, factor in enumerate(factors) if i != j]
                 bits = [i for i in range(m) if i != j]
                 relabelled = backend.flip(stats, cell, cell_signs(others, bits, m, n_classes))
-                frontier = grow(backend, data, relabelled, 2)
+                frontier = grow(backend, data, relabelled, 2, start)
                 nodes, all_edges = backend.read_nodes(frontier)
                 root, edges = nodes[0, 0], all_edges[0, 0, :n_classes]
                 if root[GAIN] <= edge:  # the old factor is as good: keep it
@@ -56,11 +56,12 @@ class StumpProduct:
                 votes = np.where(edges > 0, 1, -1).astype(np.int8)  # eq. 13
                 feature = int(root[FEATURE]) if root[LEFT] else -1
                 factors[j] = Factor(feature, int(root[CUT]), bool(root[MISSING_LEFT]), votes)
-                backend.set_bit(cell, j, frontier)
+                backend.set_bit(cell, j, data, feature, factors[j].cut, factors[j].missing_left)
             if edge == before:
                 break
         values = cell_signs(factors, list(range(m)), m, n_classes).astype(np.float64)
-        return complete_tree(factors, values, edge, cell, stats.total)
+        weak = complete_tree(factors, values, edge, cell, stats.total)
+        return weak if start.rows is None else on_all_rows(weak.tree, backend, data, stats)
 
 
 def cell_signs(factors: list[Factor], bits: list[int], n_bits: int, n_classes: int) -> NDArray[np.int8]:

@@ -27,10 +27,11 @@ from gpuboost.backends.base import (
     Stats,
 )
 from gpuboost.backends.numpy_backend import NumpyBackend
-from gpuboost.backends.threads import Team
 from gpuboost.binning import BinMapper, BinnedMatrix
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
+from gpuboost.boosters.base import Booster
 from gpuboost.boosters.gamble import Gamble
+from gpuboost.boosters.rebel import Rebel
 from gpuboost.boosters.samme import SAMME
 from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import STATE_FLOOR
@@ -45,11 +46,7 @@ from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, scores,
 
 REFERENCE = NumpyBackend()
 
-
-@pytest.fixture(autouse=True)
-def share_all_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every loop is worth sharing, so that threads meet on small data too."""
-    monkeypatch.setattr(Team, "WORTH_SHARING", 4)
+pytestmark = pytest.mark.usefixtures("share_all_loops")
 
 
 def same(one: Any, other: Any) -> bool:
@@ -313,12 +310,44 @@ def assert_grows_alike(
 )
 def test_growth(candidate: Backend, n_rows: int, n_features: int, n_channels: int, max_leaves: int) -> None:
     matrix, rows = random_codes(n_rows, n_features, 0), Rows.random(n_rows, n_channels, 1)
-    frontier, expected = assert_grows_alike(candidate, matrix, rows, 0.0, max_leaves)
-    for before in (0, 5, 7):
-        cell, expected_cell = candidate.put(np.full(n_rows, before, np.int32)), np.full(n_rows, before, np.int32)
-        candidate.set_bit(cell, 1, frontier)
-        REFERENCE.set_bit(expected_cell, 1, expected)
-        assert same(candidate.get(cell), expected_cell)
+    assert_grows_alike(candidate, matrix, rows, 0.0, max_leaves)
+
+
+@pytest.mark.parametrize(("n_rows", "n_features"), [(1, 1), (300, 5), (2000, 40), (90, 65)])
+def test_bits_of_cells(candidate: Backend, n_rows: int, n_features: int) -> None:
+    matrix, rng = random_codes(n_rows, n_features, 14), np.random.default_rng(15)
+    data = candidate.load(matrix)
+    cell, expected = candidate.put(np.full(n_rows, 5, np.int32)), np.full(n_rows, 5, np.int32)
+    for _ in range(12):
+        feature, cut, missing_left, bit = rng.integers([-1, 1, 0, 0], [n_features, 5, 2, 8]).tolist()
+        candidate.set_bit(cell, bit, data, feature, cut, bool(missing_left))
+        REFERENCE.set_bit(expected, bit, matrix, feature, cut, bool(missing_left))
+        assert same(candidate.get(cell), expected)
+
+
+def test_bits_of_cells_by_hand(candidate: Backend) -> None:
+    data = candidate.load(coded([[0, 1, 2, 3], [1, 1, 1, 1]]))
+    cell = candidate.put(np.array([0, 3, 0, 3], np.int32))
+    candidate.set_bit(cell, 1, data, 0, 2, False)
+    assert candidate.get(cell).tolist() == [0, 3, 2, 1]
+    candidate.set_bit(cell, 0, data, 0, 1, True)
+    assert candidate.get(cell).tolist() == [1, 3, 2, 0]
+    candidate.set_bit(cell, 1, data, -1, 0, True)
+    assert candidate.get(cell).tolist() == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.1])
+@pytest.mark.parametrize(("n_rows", "n_channels"), SHAPES)
+def test_row_mass(candidate: Backend, n_rows: int, n_channels: int, fraction: float) -> None:
+    rows = Rows.random(n_rows, n_channels, 16)
+    mass, expected = candidate.row_mass(rows.statistics(candidate, fraction)), rows.statistics(REFERENCE, fraction)
+    assert mass.dtype == np.int64
+    assert mass.tolist() == [sum(abs(v) for v in row[:n_channels]) for row in expected.q[0].tolist()]
+
+
+def test_usable_features(candidate: Backend) -> None:
+    matrix = coded([[1, 1, 1], [1, 2, 1], [0, 0, 0], [0, 1, 1]], n_bins=[2, 3, 2, 2])
+    assert np.asarray(candidate.usable(candidate.load(matrix))).tolist() == matrix.usable.tolist() == [False, True, False, True]
 
 
 # The counts are one channel more, which may start another vector, or be one too many for the unrolled loops.
@@ -724,9 +753,28 @@ def test_order_of_rows_does_not_matter(candidate: Backend, number: int) -> None:
 CLASS_TREE_BOOSTERS = [SAMME(5), SAMME(2, "real", 0.5), SAMME(9, "real", 1.0, 0.05), Gamble(6, 1.0), Gamble(15, 0.3, 0.1)]
 
 
-@pytest.mark.parametrize("number", [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1])
+SINGLE_LABEL = [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1]
+
+
+@pytest.mark.parametrize("number", SINGLE_LABEL)
 def test_fit_of_class_trees(number: int, request: pytest.FixtureRequest) -> None:
-    case, booster = Case(number), CLASS_TREE_BOOSTERS[number % len(CLASS_TREE_BOOSTERS)]
+    assert_fits_alike(number, CLASS_TREE_BOOSTERS[number % len(CLASS_TREE_BOOSTERS)], request)
+
+
+@pytest.mark.parametrize("number", SINGLE_LABEL)
+def test_fit_of_rebel(number: int, request: pytest.FixtureRequest) -> None:
+    # Some costs are 0; of some sets, all those of a class.
+    rng, n_classes = np.random.default_rng(number), Case(number).data(0).n_classes
+    costs = rng.choice([0.0, 0.5, 1.0, 3.0, 20.0], (n_classes, n_classes)) * (1 - np.eye(n_classes))
+    costs[0, 1] = 1.0
+    if number % 4 == 2:
+        costs[-1] = 0.0
+    depth, rate, fraction = 1 + number % 4, (1.0, 0.5)[number % 3 == 0], (0.0, 0.0, 0.05)[number % 3]
+    assert_fits_alike(number, Rebel(depth, None if number % 2 else costs, rate, fraction), request)
+
+
+def assert_fits_alike(number: int, booster: Booster, request: pytest.FixtureRequest) -> None:
+    case = Case(number)
 
     def result(backend: Backend) -> tuple[str, dict[str, list[float]], str]:
         training = fit(booster, case.data(0), backend, min(case.n_rounds, 3), evaluation=case.data(1))

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from gpuboost.backends import cuda_growth
-from gpuboost.backends.base import Backend, Counts, Start, Stats
+from gpuboost.backends.base import Backend, Counts, SoftmaxRows, Start, Stats
 from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.backends.gpu import Limits
 from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
+from tests.backends.test_softmax import random_rows
 from tests.candidates import tight_plan
 from tests.cuda_on_cpu import forked, mutants, sanitized
 from tests.cuda_on_cpu.gpu import EmulatedGpu
@@ -115,6 +117,46 @@ def project(gpu: EmulatedGpu) -> None:
         assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
 
 
+def softmax(gpu: EmulatedGpu) -> None:
+    """Probabilities of all kinds: derivatives and Newton trees, a step, and the losses of three candidates."""
+    gpu.limits = ONE_PROCESSOR
+    p, target, repeat, factor = random_rows(5000, 4, 9)
+    pairs = np.array([(0, 2), (-1, 1), (1, 3)])
+    rng = np.random.default_rng(9)
+    codes, weights = rng.integers(0, 6, (3, 5000)), rng.integers(1, 9, 5000).astype(np.int32)
+    codes[1] = 1 + target + (rng.random(5000) < 0.3)
+    codes[2, :3] = 7  # rows with a gradient and no curvature
+    groups = rng.integers(0, 5, (3, 5000)).astype(np.int32)
+    factors = np.exp(rng.normal(size=(3, 5, 2)))
+    p[:3] = [1.0, STATE_FLOOR, STATE_FLOOR, STATE_FLOOR]  # losses that are near the limit
+    target[:3], factor[:3] = 1, 1.0
+
+    def results(backend: Backend) -> list[object]:
+        own = (np.zeros_like(target), repeat, np.ones_like(factor))
+        rows = SoftmaxRows(*(backend.put(a) for a in (p, target, repeat, factor)))
+        counts = Counts(backend.put(weights), 2)
+        stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, backend.put(weights))
+        plain = backend.softmax_statistics(rows, pairs, 11, 12, counts)
+        found: list[object] = [backend.largest_miss(rows), *backend.softmax_sums(rows, 30), plain.signed, plain.mass]
+        found += [np.array(backend.get(plain.q))[:, :, :3], stats.signed, stats.mass]
+        for given in (None, backend.put(weights)):
+            stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, given)
+            frontier = grow(backend, backend.load(coded(codes)), stats, 4)
+            nodes = np.array(backend.read_nodes(frontier)[0])
+            found += [np.ascontiguousarray(nodes[:, :, 2:6]), nodes[:, :, 8].copy()]
+        fitted = SoftmaxRows(
+            backend.put(np.array([[1.0 - 2.0**-53, 3e-18, 4e-18, 1e-18]])), *(backend.put(a[3:4]) for a in own)
+        )
+        found += backend.softmax_sums(fitted, 80)
+        on_device = backend.put(groups)
+        found.append(backend.softmax_losses(rows, on_device, pairs, factors, [[], [1], [2, 0]], 32))
+        backend.softmax_step(rows.p, on_device, pairs, factors, [2, 0, 1])
+        return [*found, backend.get(rows.p)]
+
+    for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
+
+
 def wide(gpu: EmulatedGpu) -> None:
     """Features in many launches and 40 channels, so that both are tiled."""
     rng = np.random.default_rng(1)
@@ -136,10 +178,6 @@ def same_growth(gpu: EmulatedGpu, matrix: object, batch: Callable[[Backend], Sta
         assert (edges == expected.edges).all()
         assert (backend.get(frontier.totals) == expected.totals).all()
         assert (backend.get(backend.node_of_rows(frontier)) == REFERENCE.node_of_rows(expected)).all()
-    cell, expected_cell = backend.put(np.full(data.n_rows, 5, np.int32)), np.full(data.n_rows, 5, np.int32)
-    backend.set_bit(cell, 1, frontier)
-    REFERENCE.set_bit(expected_cell, 1, expected)
-    assert (backend.get(cell) == expected_cell).all()
 
 
 def starts(gpu: EmulatedGpu) -> None:
@@ -184,7 +222,11 @@ def rows(gpu: EmulatedGpu) -> None:
         sums = backend.group_sums(stats, g, 4)
         largest = float(backend.reweight(held, s, g, table))
         found = [*sums, flipped.signed, stats.signed, stats.mass, largest, stats.shift]
-        found += [backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
+        cell, data = backend.put(group), backend.load(coded([group, np.arange(n_rows) % 3]))
+        for feature, cut, missing_left in ((1, 1, False), (0, 2, True), (-1, 3, True)):
+            backend.set_bit(cell, 1, data, feature, cut, missing_left)
+            found += [backend.get(cell).copy()]
+        found += [backend.row_mass(stats), backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
         f = backend.put(scores)
         found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
         found.append(backend.confusion(f, backend.put(labels), backend.put(units)))
@@ -329,6 +371,38 @@ MUTANTS = {
     "one row a thread": planted(project, "project", "i += (i64)gridDim.x * blockDim.x", "i += n_rows"),
     "nothing is too small": planted(project, "project", "size = size >= lowest ? size : 0.0;", ""),
     "signs are forgotten": planted(project, "project", "> 0 ? product : -product", "> 1 ? -product : product"),
+    # ---- softmax
+    "1 - p of a p near 1": planted(softmax, "softmax", "if (p[k] <= 0.5) return 1.0 - p[k];", "return 1.0 - p[k];"),
+    "the class is among the others": planted(softmax, "softmax", "if (j != k) others", "others"),
+    "every class is the row's": planted(softmax, "softmax", "g = k == target[i] ? missing : own[k];", "g = missing;"),
+    "gradients have one sign": planted(
+        softmax, "softmax", "(k == target[i] ? missing : -own[k])", "(k == target[i] ? missing : own[k])"
+    ),
+    "the base class is forgotten": planted(
+        softmax, "softmax", "g -= __double2ll_rn(f * (base == target[i] ? missing_base : -own[base]) * gradient_scale);", ""
+    ),
+    "the curvature without the product": planted(softmax, "softmax", " + 2.0 * (own[base] * own[k])", ""),
+    "rows are not repeated": planted(softmax, "softmax", "        g *= repeat[i];\n", ""),
+    "the base class goes the same way": planted(softmax, "softmax", "own[base] *= factor[1]", "own[base] *= factor[0]"),
+    "probabilities sink below the floor": planted(
+        softmax, "softmax", "own[k] = share > lowest ? share : lowest;", "own[k] = share;"
+    ),
+    "losses without a floor": planted(
+        softmax, "softmax", "share > lowest ? share : lowest, coefficients", "share, coefficients"
+    ),
+    "a mantissa on the other side": planted(softmax, "softmax", "m < 0x1.6a09e667f3bcdp-1", "m < 0.5"),
+    "a series is one short": planted(softmax, "softmax", "i < N_COEFFICIENTS", "i < N_COEFFICIENTS - 1"),
+    "losses are added by hand": planted(
+        softmax,
+        "softmax",
+        "if (of_class[k]) atomicAdd((u64*)&losses[(i64)candidate * n_classes + k], of_class[k]);",
+        "losses[(i64)candidate * n_classes + k] += of_class[k];",
+    ),
+    "no barrier before the losses": planted(softmax, "softmax", "of_class[k] = 0;\n    __syncthreads();", "of_class[k] = 0;"),
+    "a side without curvature": planted(softmax, "sweep", "if (left_h <= 0 || left_h >= all_h) return -1;", ""),
+    "the gain of the left alone": planted(
+        softmax, "sweep", "gain(left_g, left_h) + gain(all_g - left_g, all_h - left_h)", "gain(left_g, left_h)"
+    ),
     # ---- rows
     "no barrier in the sums of a channel": planted(
         rows, "quantise", "of_thread[threadIdx.x] = value;\n    __syncthreads();", "of_thread[threadIdx.x] = value;"
@@ -342,6 +416,18 @@ MUTANTS = {
     "weights sink below the floor": planted(rows, "reweight", "product = product > lowest ? product : lowest;", ""),
     "ties go to the highest class": planted(
         rows, "reduce", "k < label ? score >= own : score > own", "k < label ? score > own : score >= own"
+    ),
+    "rows without a cut go left": planted(rows, "predict", "feature < 0 ? 256 :", "feature < 0 ? 1 :"),
+    "a missing value always sets its bit": planted(
+        rows, "predict", "code == MISSING_CODE ? missing_left != 0 : code <= cut", "code <= cut"
+    ),
+    "other bits are lost": planted(rows, "predict", "others = cell[i] & ~(1 << bit)", "others = 0"),
+    "a row's mass has signs": planted(rows, "reduce", "sum += value < 0 ? -value : value;", "sum += value;"),
+    "the count is part of a row's mass": planted(
+        rows,
+        "reduce",
+        "c < n_classes; ++c) {\n            const int value = q[i",
+        "c < n_channels; ++c) {\n            const int value = q[i",
     ),
     "the predicted class is the last of equals": planted(
         rows, "reduce", "other == best && k < predicted", "other == best && k > predicted"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend
+from gpuboost.backends.base import EVERYTHING, Backend, Start
 from gpuboost.boosters import adaboost_mh
 from gpuboost.boosters.adaboost_mh import AdaBoostMH, initial_weights, pseudo_weights
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
@@ -236,8 +236,8 @@ class Recorder:
         self.learner = learner
         self.calls: list[tuple[WeakTree, NDArray[np.int64], NDArray[np.float64]]] = []
 
-    def __call__(self, backend: Backend, data: Any, stats: Any) -> WeakTree:
-        weak = self.learner(backend, data, stats)
+    def __call__(self, backend: Backend, data: Any, stats: Any, start: Start = EVERYTHING) -> WeakTree:
+        weak = self.learner(backend, data, stats, start)
         q = backend.get(stats.q)[0, :, : stats.n_channels].astype(np.int64)
         self.calls.append((weak, q, votes_of_rows(backend, weak)))
         return weak

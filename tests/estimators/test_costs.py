@@ -10,7 +10,15 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeRegressor
 
-from gpuboost import AdaBoostMHClassifier, GambleClassifier, SAMMEClassifier, devices, mean_cost, min_cost_labels
+from gpuboost import (
+    AdaBoostMHClassifier,
+    GambleClassifier,
+    RebelClassifier,
+    SAMMEClassifier,
+    devices,
+    mean_cost,
+    min_cost_labels,
+)
 from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.estimators import base
 from tests.cuda_on_cpu.gpu import EmulatedGpu
@@ -28,6 +36,7 @@ MODELS = [
     SAMMEClassifier(n_estimators=4, max_leaf_nodes=3, variant="real", device="cpu", n_jobs=1),
     GambleClassifier(n_estimators=4, max_leaf_nodes=3, device="cpu", n_jobs=1),
     GambleClassifier(n_estimators=4, regressor=DecisionTreeRegressor(max_leaf_nodes=3, random_state=0), device="cpu", n_jobs=1),
+    RebelClassifier(n_estimators=4, device="cpu", n_jobs=1),
 ]
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 

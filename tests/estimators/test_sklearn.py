@@ -14,6 +14,7 @@ from gpuboost import (
     GambleClassifier,
     LogitBoostClassifier,
     MartClassifier,
+    RebelClassifier,
     SAMMEClassifier,
 )
 
@@ -28,6 +29,7 @@ ESTIMATORS = [
     AdaBoostMHClassifier(n_estimators=20, variant="discrete", n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, learner="stump", n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, learner="product", n_factors=2, n_jobs=1),
+    RebelClassifier(n_estimators=10, n_jobs=1),
     SAMMEClassifier(n_estimators=3, n_jobs=1),
     SAMMEClassifier(n_estimators=3, variant="real", n_jobs=1),
     GambleClassifier(n_estimators=3, n_jobs=1),

@@ -1,0 +1,112 @@
+"""Growing a round's tree from a part of the rows or features (sections 3.3 and 3.5 of the QuickBoost thesis).
+
+Only the structure of the tree comes from the part. Coefficients, leaf values, edges and the loss are made of all rows, so that
+what the algorithm promises of them still holds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import EVERYTHING, Backend, Device, Start, Stats
+
+Numbers = NDArray[np.intp]
+ROWS, FEATURES = 0, 1
+"""What is drawn: each has random numbers of its own."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What part of the rows and features a round's tree is grown from. A share of 1 takes all.
+
+    Attributes
+    ----------
+    weight_trim : float
+        The heaviest rows are taken that hold at least this share of the boosting weights, ties by row number (weight trimming,
+        Friedman, Hastie and Tibshirani 2000). With ``row_fraction``, of the weights of the rows drawn.
+    feature_fraction : float
+        The share of the features that can be cut, at least one, drawn anew every round (LazyBoost, Escudero, Marquez and Rigau
+        2000).
+    row_fraction : float
+        The share of the rows, at least one, drawn anew every round without regard to their weights (stochastic boosting,
+        Friedman 2002).
+    seed : int
+        What is drawn depends on it and on the number of the round only.
+    """
+
+    weight_trim: float = 1.0
+    feature_fraction: float = 1.0
+    row_fraction: float = 1.0
+    seed: int = 0
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every tree is grown from everything."""
+        return min(self.weight_trim, self.feature_fraction, self.row_fraction) >= 1.0
+
+    def draw(self, t: int, backend: Backend, data: Device, stats: Stats) -> Start:
+        """Return what the tree of round t, counted from 0, is grown from; `EVERYTHING` if that is all."""
+        rows, features = self.rows(t, backend, stats), self.features(t, backend, data)
+        if rows is None and features is None:
+            return EVERYTHING
+        return Start(None if rows is None else backend.put(rows.astype(np.int32)), None, features)
+
+    def rows(self, t: int, backend: Backend, stats: Stats) -> Numbers | None:
+        """Return the numbers of the rows, ascending; None for all."""
+        n_rows = stats.q.shape[1]
+        rows = None
+        if self.row_fraction < 1.0:
+            rows = largest(self.random(t, ROWS, n_rows), part_of(n_rows, self.row_fraction))
+        if self.weight_trim < 1.0:
+            mass = backend.row_mass(stats)
+            rows = heaviest(mass, self.weight_trim) if rows is None else rows[heaviest(mass[rows], self.weight_trim)]
+        return None if rows is None or len(rows) == n_rows else rows
+
+    def features(self, t: int, backend: Backend, data: Device) -> NDArray[np.bool_] | None:
+        """Return which features may be cut; None for all."""
+        if self.feature_fraction >= 1.0:
+            return None
+        usable = backend.usable(data)
+        numbers = np.flatnonzero(usable)
+        kept = part_of(len(numbers), self.feature_fraction)
+        if kept == len(numbers):
+            return None
+        features = np.zeros(len(usable), bool)
+        features[numbers[largest(self.random(t, FEATURES, len(numbers)), kept)]] = True
+        return features
+
+    def random(self, t: int, what: int, n: int) -> NDArray[np.uint64]:
+        """Return n random integers: the raw output of a generator that NumPy does not change from release to release."""
+        raw: Any = np.random.PCG64([self.seed, t, what]).random_raw(n)
+        numbers: NDArray[np.uint64] = raw
+        return numbers
+
+
+NO_SAMPLING = Sampling()
+"""Every tree is grown from everything."""
+
+
+def part_of(n: int, share: float) -> int:
+    """Return ``share`` of n things, rounded, at least 1."""
+    return max(1, math.floor(share * n + 0.5))
+
+
+def heaviest(mass: NDArray[np.int64], share: float) -> Numbers:
+    """Return the fewest rows that hold at least ``share`` of the sum of ``mass``, ascending; ties go to the lowest rows."""
+    falling = np.sort(mass)[::-1]
+    needed = math.ceil(share * int(mass.sum()))
+    return largest(mass, int(np.searchsorted(np.cumsum(falling), needed)) + 1)
+
+
+def largest(values: NDArray[Any], n: int) -> Numbers:
+    """Return where the n largest of ``values`` are, ascending; ties go to the lowest places."""
+    threshold = np.partition(values, len(values) - n)[len(values) - n]
+    chosen = values > threshold
+    equal = np.flatnonzero(values == threshold)
+    chosen[equal[: n - np.count_nonzero(chosen)]] = True
+    return np.flatnonzero(chosen)

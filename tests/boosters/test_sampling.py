@@ -1,0 +1,317 @@
+"""Trees grown from a part of the rows and features, with coefficients and losses of all rows."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import EVERYTHING, Backend, Frontier, Start, Stats
+from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.boosters.adaboost_mh import AdaBoostMH
+from gpuboost.boosters.base import Booster, Problem
+from gpuboost.boosters.gamble import Gamble
+from gpuboost.boosters.leaf_counts import leaf_counts
+from gpuboost.boosters.samme import SAMME
+from gpuboost.boosters.sampling import FEATURES, NO_SAMPLING, ROWS, Sampling, heaviest, largest, part_of
+from gpuboost.learners.base import Learner
+from gpuboost.learners.class_tree import ClassTree
+from gpuboost.learners.hamming_tree import HammingTree
+from gpuboost.learners.product import StumpProduct
+from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, sign_matrix, stats_of, votes_of_rows
+
+REFERENCE = NumpyBackend()
+OPTIONS = {
+    "trim": {"weight_trim": 0.8},
+    "features": {"feature_fraction": 0.4},
+    "rows": {"row_fraction": 0.3},
+    "all": {"weight_trim": 0.9, "feature_fraction": 0.6, "row_fraction": 0.5},
+}
+BOOSTERS: dict[str, Booster] = {
+    "tree discrete": AdaBoostMH(HammingTree(5), "single-label"),
+    "tree real": AdaBoostMH(HammingTree(4), "single-label", "real", min_weight_fraction_leaf=0.05),
+    "stump": AdaBoostMH(HammingTree(2), "uniform", "real"),
+    "product": AdaBoostMH(StumpProduct(2), "single-label"),
+    "samme": SAMME(5),
+    "samme real": SAMME(5, "real", min_weight_fraction_leaf=0.05),
+    "gamble": Gamble(5, 0.5),
+}
+DATA = replace(blobs(60, 6, 3, 0), max_bins=8)
+N_ROUNDS = 6
+
+
+def sampled(name: str, **how: Any) -> Booster:
+    return replace(BOOSTERS[name], sampling=Sampling(**{"seed": 3, **how}))  # type: ignore[type-var]
+
+
+# ---- what is taken -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_heaviest_rows_by_hand() -> None:
+    mass = np.array([3, 9, 0, 3, 4, 3, 8])  # 30; falling 9, 8, 4, 3, 3, 3, 0, and their sums 9, 17, 21, 24, 27, 30
+    assert heaviest(mass, 0.3).tolist() == [1]  # 9 of 9
+    assert heaviest(mass, 0.31).tolist() == [1, 6]
+    assert heaviest(mass, 0.7).tolist() == [1, 4, 6]  # 21 of 21
+    assert heaviest(mass, 0.71).tolist() == [0, 1, 4, 6]  # the first of three ties
+    assert heaviest(mass, 0.85).tolist() == [0, 1, 3, 4, 6]
+    assert heaviest(mass, 0.95).tolist() == [0, 1, 3, 4, 5, 6]
+    assert heaviest(np.zeros(3, np.int64), 0.5).tolist() == [0]
+
+
+@given(st.lists(st.integers(0, 20) | st.integers(0, 2**34), min_size=1, max_size=40), st.floats(0.001, 0.999))
+def test_the_heaviest_rows(mass: list[int], share: float) -> None:
+    order = sorted(range(len(mass)), key=lambda i: (-mass[i], i))
+    n = next(n for n in range(1, len(mass) + 1) if sum(mass[i] for i in order[:n]) >= share * sum(mass))
+    assert heaviest(np.array(mass), share).tolist() == sorted(order[:n])
+    assert largest(np.array(mass), n).tolist() == sorted(order[:n])
+
+
+def test_parts_by_hand() -> None:
+    assert [part_of(10, share) for share in (0.01, 0.14, 0.15, 0.25, 0.5, 0.94, 0.96)] == [1, 1, 2, 3, 5, 9, 10]
+    assert part_of(1, 0.01) == 1
+
+
+def test_draws_do_not_depend_on_the_release_of_numpy() -> None:
+    # The raw output of PCG64, seeded by SeedSequence([7, 2, 0]); both are documented not to change.
+    expected = [5127646655721812508, 8211625751441680169, 17224433401432668140]
+    assert Sampling(seed=7).random(2, ROWS, 3).tolist() == expected
+
+
+def test_draws_depend_on_the_seed_and_the_round_only() -> None:
+    def draws(seed: int, t: int, what: int) -> bytes:
+        return Sampling(seed=seed).random(t, what, 20).tobytes()
+
+    seeds = (0, 1, 2**31, 2**64 + 1, 2**127)
+    all_draws = {draws(seed, t, what) for seed in seeds for t in (0, 1, 1000) for what in (ROWS, FEATURES)}
+    assert len(all_draws) == 5 * 3 * 2
+    assert draws(2**127, 4, ROWS) == draws(2**127, 4, ROWS)
+
+
+def test_draws_are_even() -> None:
+    # 400 rounds of 5 of 20: a row is drawn 100 times, give or take sqrt(400 * 1/4 * 3/4) = 8.7; 5 of these are 43.
+    sampling, stats = Sampling(row_fraction=0.25, feature_fraction=0.25, seed=1), stats_of(REFERENCE, np.ones((20, 1)))
+    data = coded(np.tile([1, 2] * 10, (20, 1)))
+    rows, features = np.zeros(20, int), np.zeros(20, int)
+    for t in range(400):
+        start = sampling.draw(t, REFERENCE, data, stats)
+        assert len(start.rows) == 5 == int(start.features.sum())
+        rows[start.rows] += 1
+        features += start.features
+    assert abs(rows - 100).max() < 43
+    assert abs(features - 100).max() < 43
+
+
+def test_what_is_everything() -> None:
+    data, stats = coded([[1, 2, 1, 2], [1, 1, 1, 1]]), stats_of(REFERENCE, [[4], [-4], [4], [-4]])
+    assert NO_SAMPLING.draw(0, REFERENCE, data, stats) is EVERYTHING
+    # 90 % of four equal weights are four rows, 90 % of four rows too, and a part of one feature is that feature.
+    assert Sampling(0.9, 0.5, 0.9).draw(0, REFERENCE, data, stats) is EVERYTHING
+    assert Sampling(1.0, 1.0, 1.0, 5).takes_all
+    assert not Sampling(weight_trim=0.999).takes_all
+
+
+def test_features_that_cannot_be_cut_are_not_drawn() -> None:
+    data, stats = coded(np.array([[1, 2], [1, 1], [2, 1], [1, 1], [1, 1]])), stats_of(REFERENCE, [[1], [-1]])
+    for t in range(10):
+        features = Sampling(feature_fraction=0.5, seed=t).draw(t, REFERENCE, data, stats).features
+        assert features.sum() == 1
+        assert features[[0, 2]].any()
+
+
+def test_trimming_within_the_rows_drawn(candidate: Backend) -> None:
+    q = np.random.default_rng(0).integers(-50, 51, (40, 3))
+    data, stats = candidate.load(coded(np.tile([1, 2], (1, 20)))), stats_of(candidate, q)
+    mass = abs(q).sum(axis=1)
+    for t in range(5):
+        drawn = Sampling(row_fraction=0.5, seed=9).draw(t, candidate, data, stats)
+        both = Sampling(weight_trim=0.6, row_fraction=0.5, seed=9).draw(t, candidate, data, stats)
+        rows, kept = (np.array(candidate.get(start.rows)) for start in (drawn, both))
+        assert kept.dtype == np.int32
+        assert kept.tolist() == rows[heaviest(mass[rows], 0.6)].tolist()
+
+
+def test_the_smallest_leaf_is_a_share_of_the_rows_drawn() -> None:
+    problem, _ = DATA.on(REFERENCE)
+    whole, half = (leaf_counts(problem, 0.1, Sampling(weight_trim=0.5, row_fraction=share)) for share in (1.0, 0.5))
+    assert whole is not None
+    assert half is not None
+    total = int(whole.of_row.sum())
+    assert (whole.minimum, half.minimum) == (-(-total // 10), -(-total // 20))
+
+
+# ---- learners ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_classifier_that_is_wrong_on_all_rows_votes_the_other_way(candidate: Backend) -> None:
+    # Of rows 0 and 1 the stump says + on the left and - on the right. All rows: 1 - 5 on the left, -1 + 3 on the right, so its
+    # edge is -4 - 2; turned round it is 6.
+    data, stats = candidate.load(coded([[1, 2, 1, 2]])), stats_of(candidate, [[1], [-1], [-5], [3]])
+    start = Start(candidate.put(np.array([0, 1], np.int32)))
+    for learner in (HammingTree(2), StumpProduct(1)):
+        weak = learner(candidate, data, stats, start)
+        assert (weak.edge, weak.tree.values.tolist()) == (6, [[-1.0], [1.0]])
+        assert votes_of_rows(candidate, weak).tolist() == [[-1], [1], [-1], [1]]
+
+
+@pytest.mark.parametrize("learner", [HammingTree(2), HammingTree(6), StumpProduct(1), StumpProduct(3)], ids=str)
+@pytest.mark.parametrize("size", [1, 9, 40])
+def test_cuts_of_some_rows_with_the_edge_of_all(candidate: Backend, learner: Learner, size: int) -> None:
+    rng = np.random.default_rng(size)
+    codes, q = rng.integers(0, 5, (4, 80)).astype(np.uint8), rng.integers(-9, 10, (80, 3))
+    rows = rng.permutation(80)[:size].astype(np.int32)
+    data, stats = candidate.load(coded(codes, [5] * 4)), stats_of(candidate, q)
+    weak = learner(candidate, data, stats, Start(candidate.put(rows)))
+    alone = learner(REFERENCE, coded(codes[:, rows], [5] * 4), stats_of(REFERENCE, q[rows]))
+    for name in ("feature", "cut", "missing_left", "left", "right"):
+        assert getattr(weak.tree, name).tolist() == getattr(alone.tree, name).tolist()
+    leaf = REFERENCE.apply(alone.tree, coded(codes))
+    edge = int((alone.tree.values[leaf] * q).sum())
+    turned = -1 if edge < 0 else 1
+    assert (weak.edge, weak.tree.values.tolist()) == (abs(edge), (turned * alone.tree.values).tolist())
+    assert votes_of_rows(candidate, weak).tolist() == (turned * alone.tree.values)[leaf].tolist()
+
+
+def test_a_class_tree_of_some_rows_with_the_sums_of_all(candidate: Backend) -> None:
+    rng = np.random.default_rng(2)
+    codes, labels = rng.integers(0, 5, (4, 80)).astype(np.uint8), rng.integers(0, 3, 80)
+    q = np.where(labels[:, None] == np.arange(3), rng.integers(0, 9, (80, 1)), 0)
+    rows = rng.permutation(80)[:30].astype(np.int32)
+    data, stats = candidate.load(coded(codes)), replace(stats_of(candidate, q), criterion="gini")
+    grown = ClassTree(5)(candidate, data, stats, Start(candidate.put(rows)))
+    of_rows = replace(stats_of(REFERENCE, q[rows]), criterion="gini")
+    alone = ClassTree(5)(REFERENCE, coded(codes[:, rows], [5] * 4), of_rows)
+    assert grown.tree.n_leaves == 5
+    for name in ("feature", "cut", "missing_left", "left", "right"):
+        assert getattr(grown.tree, name).tolist() == getattr(alone.tree, name).tolist()
+    leaf = REFERENCE.apply(alone.tree, coded(codes))
+    assert grown.leaf[candidate.get(grown.group)].tolist() == leaf.tolist()
+    assert grown.sums.tolist() == [q[leaf == j].sum(axis=0).tolist() for j in range(5)]
+
+
+# ---- whole trainings ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def reference(name: str, options: str) -> tuple[str, dict[str, list[float]]]:
+    training = fit(sampled(name, **OPTIONS[options]), DATA, REFERENCE, N_ROUNDS)
+    return digest(training.trees, 3), without_seconds(training.history)
+
+
+def without_seconds(history: dict[str, Any]) -> dict[str, Any]:
+    return {key: values for key, values in history.items() if key != "seconds"}
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_the_same_model_on_every_backend(candidate: Backend, name: str, options: str) -> None:
+    training = fit(sampled(name, **OPTIONS[options]), DATA, candidate, N_ROUNDS)
+    expected, history = reference(name, options)
+    assert digest(training.trees, 3) == expected
+    assert without_seconds(training.history) == history
+    assert len(training.trees) == N_ROUNDS
+
+
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_shares_of_one_are_the_plain_algorithm(name: str) -> None:
+    plain = fit(BOOSTERS[name], DATA, REFERENCE, N_ROUNDS)
+    assert digest(fit(sampled(name), DATA, REFERENCE, N_ROUNDS).trees, 3) == digest(plain.trees, 3)
+    different = {reference(name, options)[0] for options in OPTIONS} | {digest(plain.trees, 3)}
+    assert len(different) == 1 + len(OPTIONS)  # and every option makes another model
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_a_continued_training_is_one_long_training(name: str, options: str) -> None:
+    booster = sampled(name, **OPTIONS[options])
+    first = fit(booster, DATA, REFERENCE, 2)
+    both = fit(booster, DATA, REFERENCE, N_ROUNDS, done=first.rounds, history=first.history)
+    expected, history = reference(name, options)
+    assert digest(both.trees, 3) == expected
+    assert without_seconds(both.history) == history
+
+
+class Watching(NumpyBackend):
+    """Notes what trees are grown from."""
+
+    def __init__(self) -> None:
+        self.starts: list[tuple[Start, NDArray[np.int64]]] = []
+
+    def start_growth(self, data: Any, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
+        self.starts.append((start, self.row_mass(stats)))
+        return super().start_growth(data, stats, max_leaves, start)
+
+
+@pytest.mark.parametrize("name", [name for name in BOOSTERS if name != "product"])
+def test_what_the_trees_are_grown_from(name: str) -> None:
+    backend = Watching()
+    training = fit(sampled(name, weight_trim=0.8, feature_fraction=0.5), DATA, backend, N_ROUNDS)
+    sizes = []
+    for tree, (start, mass) in zip(training.trees, backend.starts, strict=True):
+        assert start.features is not None
+        assert start.features.sum() == 3
+        assert start.features[tree.feature].all()
+        kept = np.zeros(60, bool) if start.rows is not None else np.ones(60, bool)
+        kept[start.rows if start.rows is not None else slice(0)] = True
+        assert mass[kept].sum() >= 0.8 * mass.sum()
+        assert mass[kept].min() >= mass[~kept].max(initial=0)
+        assert mass[kept].sum() - mass[kept].min() < 0.8 * mass.sum()
+        sizes.append(int(kept.sum()))
+    assert sizes[-1] < sizes[0] <= 48 + 1  # of equal weights 80 % are 48 rows
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", ["tree discrete", "tree real", "stump", "product", "samme"])
+def test_the_loss_does_not_rise(name: str, options: str) -> None:
+    with cpu_backend() as backend:
+        losses = [1.0, *fit(sampled(name, **OPTIONS[options]), DATA, backend, 25).history["train_loss"]]
+    assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(losses))
+    assert losses[-1] < 0.6
+
+
+def toy(seed: int) -> tuple[Data, list[int]]:
+    """Feature 0 says nothing, feature 1 everything; and which of the two each round draws."""
+    data = Data(np.array([[1, 1], [2, 1], [1, 2], [2, 2]] * 3), sign_matrix([0, 0, 1, 1] * 3, 2))
+    problem: Problem = data.on(REFERENCE)[0]
+    sampling, stats = Sampling(feature_fraction=0.5, seed=seed), stats_of(REFERENCE, np.ones((12, 2)))
+    drawn = [sampling.draw(t, REFERENCE, problem.data, stats).features for t in range(10)]
+    return data, [int(np.flatnonzero(features)[0]) for features in drawn if features is not None]
+
+
+@pytest.mark.parametrize(
+    "booster", [AdaBoostMH(HammingTree(2), "single-label"), AdaBoostMH(StumpProduct(2), "single-label"), SAMME(2)], ids=str
+)
+def test_a_part_that_says_nothing_adds_zeros_and_does_not_end_the_training(booster: Any) -> None:
+    seed = next(seed for seed in range(100) if toy(seed)[1][:4] == [0, 0, 1, 0])
+    data, _ = toy(seed)
+    training = fit(replace(booster, sampling=Sampling(feature_fraction=0.5, seed=seed)), data, REFERENCE, 9)
+    assert training.history["edge"] == [0.0, 0.0, 1.0]  # the learner that errs nowhere is the last one, as ever
+    assert [bool(tree.values.any()) for tree in training.trees] == [False, False, True]
+    assert training.history["train_loss"][:2] == [1.0, 1.0]
+    assert training.reason == "the weak learner has nothing left to learn"
+    assert [tree.feature.tolist() for tree in training.trees][2] == [1]
+
+
+def test_a_tree_that_is_right_on_its_rows_only_is_not_the_last() -> None:
+    # Two of 60 rows: the stump errs on neither, or has one leaf.
+    for name in ("tree discrete", "samme", "gamble"):
+        training = fit(sampled(name, row_fraction=0.04), DATA, REFERENCE, 12)
+        assert len(training.trees) == 12
+        assert max(training.history["edge"]) < 1.0
+
+
+def test_rounds_from_a_part_learn() -> None:
+    train, test = blobs(600, 8, 4, 5).take(slice(0, 400)), blobs(600, 8, 4, 5).take(slice(400, 600))
+    errors = {}
+    with cpu_backend() as backend:
+        for name, how in {"plain": {}, **OPTIONS}.items():
+            booster = AdaBoostMH(HammingTree(5), "single-label", "real", sampling=Sampling(seed=1, **how))
+            errors[name] = fit(booster, train, backend, 40, test).history["valid_error"][-1]
+    assert errors["plain"] < 0.2
+    assert max(errors.values()) < errors["plain"] + 0.06
