@@ -26,6 +26,7 @@ import numpy as np
 from gpuboost.backends import cpu_growth
 from gpuboost.backends.base import BASELINE, CUT, FEATURE, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
 from gpuboost.backends.cpu_growth import AHEAD, EDGE, GINI, REBEL, Best, add_row, differing, gini, move, purity, rounding
+from gpuboost.backends.cpu_one_hot import CLASS, WEIGHT
 from gpuboost.backends.jit import Array, Float, Int, compiled
 from gpuboost.backends.simd import lowest_bit, prefetch, sweep_row
 from gpuboost.binning import MISSING_CODE
@@ -36,8 +37,17 @@ N_BUCKETS = 256
 HEAVY, LIGHT = 0, 1
 """Columns of ``stops``, where these rows of a node end."""
 
-ADDED_HEAVY, ADDED_LIGHT, LIGHT_ROWS = 0, 1, 2
-"""Entries of ``counts``: (row, feature) pairs added for bounds, and to finish features; the light rows of all nodes."""
+ADDED_HEAVY, ADDED_LIGHT, VISITED_LIGHT, LIGHT_ROWS = range(4)
+"""Entries of ``counts``: (row, feature) pairs that were added for bounds, and to finish features; (row, block) pairs that were
+looked at for the latter; the light rows of all nodes."""
+
+
+class Rule(NamedTuple):
+    """What the statistics are; see `gpuboost.backends.base.Stats`."""
+
+    criterion: int
+    n_classes: int
+    one_hot: bool
 
 
 class Columns(NamedTuple):
@@ -95,7 +105,7 @@ class Memory(NamedTuple):
         The best cut of each block, as `Best`, and its edges.
     chosen : ndarray of uint64, shape (n_blocks,)
         The bits of some features.
-    counts : ndarray of int64, shape (3,)
+    counts : ndarray of int64, shape (4,)
     """
 
     histograms: Array
@@ -118,13 +128,16 @@ def bucket(mass: int) -> Int:
 
 
 @compiled
-def weigh(rows: Array, q: Array, mass: Array, numbers: Array, sums: Array) -> None:
+def weigh(rows: Array, q: Array, rule: Rule, mass: Array, numbers: Array, sums: Array) -> None:
     """Work out the mass of ``rows``; add to the number and to the mass of the rows in every bucket."""
     for i in range(len(rows)):
         row = np.int64(rows[i])
         m = np.int64(0)
-        for c in range(q.shape[1]):
-            m += abs(np.int64(q[row, c]))
+        if rule.one_hot:
+            m += q[row, WEIGHT]
+        else:
+            for c in range(rule.n_classes):
+                m += abs(np.int64(q[row, c]))
         mass[row] = m
         b = bucket(m)
         numbers[b] += 1
@@ -132,15 +145,40 @@ def weigh(rows: Array, q: Array, mass: Array, numbers: Array, sums: Array) -> No
 
 
 @compiled
-def divide(rows: Array, mass: Array, numbers: Array, least: int, level: Array, out: Array) -> None:
-    """Write ``rows`` to ``out``: first those in buckets from ``least`` on, then lighter ones, then those without mass.
+def least_heavy(numbers: Array, sums: Array, halves: float, levels: float, survivors: float) -> Int:
+    """Return the least bucket of heavy rows, for which the fewest additions are expected.
 
-    The order is kept within each of them. ``numbers`` are those of `weigh`.
+    A tree counts the heavy rows ``halves`` times, and for the features that need them the light rows ``levels`` times. These
+    are the share ``survivors`` times that of the mass of the light rows.
     """
-    level_of = np.empty(N_BUCKETS, np.uint8)
-    at = np.zeros(4, np.int64)
+    total = max(sums.sum(), 1)
+    n_heavy, n_light, light = numbers[1:].sum(), np.int64(0), np.int64(0)
+    least, fewest = 1, np.inf
+    for b in range(1, N_BUCKETS):
+        needed = min(survivors * np.float64(light) / np.float64(total), 1.0)
+        expected = halves * n_heavy + levels * needed * n_light
+        if expected < fewest:
+            least, fewest = b, expected
+        n_heavy -= numbers[b]
+        n_light += numbers[b]
+        light += sums[b]
+    return least
+
+
+@compiled
+def sort_rows(
+    rows: Array, q: Array, rule: Rule, halves: float, levels: float, survivors: float, mass: Array, level: Array, out: Array
+) -> tuple[Int, Int]:
+    """Write ``rows`` to ``out``: heavy ones, light ones, and those without mass, in their order within each of them.
+
+    Returns the mass of the light rows, and that of all.
+    """
+    numbers, sums = np.zeros(N_BUCKETS, np.int64), np.zeros(N_BUCKETS, np.int64)
+    weigh(rows, q, rule, mass, numbers, sums)
+    least = least_heavy(numbers, sums, halves, levels, survivors)
+    level_of, at = np.empty(N_BUCKETS, np.uint8), np.zeros(4, np.int64)
     for b in range(N_BUCKETS):
-        level_of[b] = 0 if b >= least and b > 0 else 1 if b > 0 else 2
+        level_of[b] = 0 if b >= least else 1 if b > 0 else 2
         at[level_of[b] + 1] += numbers[b]
     at[2] += at[1]
     for i in range(len(rows)):
@@ -149,6 +187,7 @@ def divide(rows: Array, mass: Array, numbers: Array, least: int, level: Array, o
         level[row] = own
         out[at[own]] = row
         at[own] += 1
+    return sums[:least].sum(), sums.sum()
 
 
 @compiled
@@ -176,22 +215,32 @@ def mass_of(growth: Growth, start: int, stop: int) -> Int:
 
 @compiled
 def fill(
-    block: int, mask: int, columns: Columns, rows: Array, q: Array, sums: Array, occupied: Array, lanes: tuple[int, ...]
+    block: int,
+    mask: int,
+    columns: Columns,
+    rows: Array,
+    q: Array,
+    one_hot: bool,
+    sums: Array,
+    occupied: Array,
+    lanes: tuple[int, ...],
 ) -> Int:
     """Add up ``q`` over ``rows`` by bin of the block's features in ``mask``, without their skipped bins; return how often.
 
     See `gpuboost.backends.cpu_growth.histogram`.
     """
     n_rows, width = columns.blocks.shape[1:]
-    n_channels, first = q.shape[1], block * width
+    n_columns, n_channels, first = q.shape[1], sums.shape[1], block * width
     base = columns.bin_offsets[first]
     flat_blocks, flat_q, flat, bins = columns.blocks.reshape(-1), q.reshape(-1), sums.reshape(-1), occupied.reshape(-1)
-    one = np.uint64(1)
-    n_added = np.int64(0)
+    one, n_added = np.uint64(1), np.int64(0)
+    label, weight = np.uint64(0), np.int32(0)
     for i in range(len(rows)):
         row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, len(rows) - 1)])
         prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
-        prefetch(flat_q, np.uint64(later * n_channels))
+        prefetch(flat_q, np.uint64(later * n_columns))
+        if one_hot:
+            label, weight = np.uint64(flat_q[row * n_columns + CLASS]), flat_q[row * n_columns + WEIGHT]
         at = (block * n_rows + row) * width
         bits = differing(flat_blocks, at, columns.skipped, first, width) & mask
         while bits != 0:
@@ -199,7 +248,11 @@ def fill(
             bits &= bits - one
             f, code = np.uint64(first + n), np.uint64(flat_blocks[np.uint64(at + n)])
             bins[np.uint64(4) * f + (code >> np.uint64(6))] |= one << (code & np.uint64(63))
-            add_row(flat, columns.bin_offsets[f] - base + np.int64(code), flat_q, row, n_channels, lanes)
+            place = columns.bin_offsets[f] - base + np.int64(code)
+            if one_hot:
+                flat[np.uint64(place * n_channels) + label] += weight
+            else:
+                add_row(flat, place, flat_q, row, n_channels, lanes)
             n_added += 1
     return n_added
 
@@ -371,8 +424,7 @@ def search_blocks(
     q: Array,
     histogram: Array,
     start: Array,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     mass: Array,
     light: int,
     sums: Array,
@@ -396,7 +448,7 @@ def search_blocks(
     found : ndarray of int64
         Gets the best cut of each block with its edges; its score is -1 if no cut beats the constant classifier.
     """
-    n_channels, width = q.shape[1], columns.blocks.shape[2]
+    n_channels, width, criterion, n_classes = len(start), columns.blocks.shape[2], rule.criterion, rule.n_classes
     work, bins = np.zeros((2, n_channels), np.int32), np.empty(256, np.int64)
     constant, whole = constant_score(start, criterion), worth(start, criterion, n_classes, mass)
     top = (constant, np.int64(-1), np.int64(0), np.int64(0))
@@ -411,7 +463,7 @@ def search_blocks(
                 bits &= bits - np.uint64(1)
                 take(f, base, columns, histogram, own, occupied)
         if chosen[block]:
-            n_added += fill(block, chosen[block], columns, rows, q, own, occupied, lanes)
+            n_added += fill(block, chosen[block], columns, rows, q, rule.one_hot, own, occupied, lanes)
         bits = chosen[block]
         while bits != 0:
             f = block * width + np.int64(lowest_bit(bits))
@@ -501,8 +553,7 @@ def sweep_pair(
     columns: Columns,
     start: Array,
     other_start: Array,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     mass: Array,
     light: int,
     other_light: int,
@@ -516,7 +567,7 @@ def sweep_pair(
 
     ``scores`` (2, n_features) gets the best of each feature, or a score that is too low to matter.
     """
-    work = np.zeros((2, child.shape[1]), np.int32)
+    work, criterion, n_classes = np.zeros((2, child.shape[1]), np.int32), rule.criterion, rule.n_classes
     constant, other_constant = constant_score(start, criterion), constant_score(other_start, criterion)
     best, other_best = (
         (constant, np.int64(-1), np.int64(0), np.int64(0)),
@@ -548,13 +599,12 @@ def beats(score: int, f: int, best: Best) -> Int:
 
 
 @compiled
-def to_bounds(
-    scores: Array, columns: Columns, heavy: Array, total: Array, criterion: int, n_classes: int, masses: Array, light: int
-) -> None:
+def to_bounds(scores: Array, columns: Columns, heavy: Array, total: Array, rule: Rule, masses: Array, light: int) -> None:
     """Turn the best scores on the heavy rows into bounds of the scores on all rows.
 
     ``masses`` (2, n_classes) are the sums of abs(q) over the heavy rows and over all rows, for the criterion "rebel".
     """
+    criterion, n_classes = rule.criterion, rule.n_classes
     more, slack = 0.0, rounding(total, n_classes)
     if criterion == GINI:
         more = worth(heavy, criterion, n_classes, masses[0]) - worth(total, criterion, n_classes, masses[1]) + light
@@ -601,7 +651,7 @@ BATCHES = (1, 8, 2**62)
 
 
 @compiled
-def prepare(growth: Growth, small: int, large: int, parent: int, lanes: tuple[int, ...]) -> tuple[Int, Int]:
+def prepare(growth: Growth, one_hot: bool, small: int, large: int, parent: int, lanes: tuple[int, ...]) -> tuple[Int, Int]:
     """Find the heavy rows of two siblings, or of the root; return the one with fewer of them, and the other.
 
     The other one inherits the parent's slot.
@@ -614,10 +664,14 @@ def prepare(growth: Growth, small: int, large: int, parent: int, lanes: tuple[in
     if large >= 0 and stops[large, HEAVY] - nodes[large, START] < stops[small, HEAVY] - nodes[small, START]:
         nodes[small, SLOT], nodes[large, SLOT] = nodes[large, SLOT], nodes[small, SLOT]
         small, large = large, small
-    flat_heavy, flat_q, n_channels = heavy.reshape(-1), growth.q.reshape(-1), growth.q.shape[1]
+    flat_heavy, flat_q, n_channels = heavy.reshape(-1), growth.q.reshape(-1), heavy.shape[1]
     heavy[small] = 0
     for i in range(nodes[small, START], stops[small, HEAVY]):
-        add_row(flat_heavy, small, flat_q, np.int64(rows[i]), n_channels, lanes)
+        row = np.int64(rows[i])
+        if one_hot:
+            heavy[small, growth.q[row, CLASS]] += growth.q[row, WEIGHT]
+        else:
+            add_row(flat_heavy, small, flat_q, row, n_channels, lanes)
     if large >= 0:
         heavy[large] = heavy[parent] - heavy[small]
     return small, large
@@ -658,8 +712,7 @@ def expand(
     columns: Columns,
     growth: Growth,
     memory: Memory,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     few: int,
     small: int,
     large: int,
@@ -672,8 +725,8 @@ def expand(
     """
     rows, nodes, stops, q = growth.rows, growth.nodes, growth.stops, growth.q
     n_blocks, none = len(columns.blocks), memory.histograms[0][:0]
-    small, large = prepare(growth, small, large, parent, lanes)
-    masses = class_masses(growth, criterion)
+    small, large = prepare(growth, rule.one_hot, small, large, parent, lanes)
+    masses = class_masses(growth, rule.criterion)
     pair = (small, large)
     light, n_heavy = np.zeros(2, np.int64), np.int64(0)
     for s in range(2):
@@ -686,18 +739,19 @@ def expand(
         child = memory.histograms[slot]
         other = memory.histograms[nodes[large, SLOT]] if large >= 0 else none
         own = rows[nodes[small, START] : stops[small, HEAVY]]
-        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets)
-        memory.counts[ADDED_HEAVY] += cpu_growth.histogram(
-            0, n_blocks, *counting, own, q, memory.histograms[slot : slot + 1], lanes
-        )
+        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, own, q)
+        sums = memory.histograms[slot : slot + 1]
+        if rule.one_hot:
+            memory.counts[ADDED_HEAVY] += cpu_growth.histogram_of_classes(0, n_blocks, *counting, sums, rule.n_classes)
+        else:
+            memory.counts[ADDED_HEAVY] += cpu_growth.histogram(0, n_blocks, *counting, sums, lanes)
         bests = sweep_pair(
             0,
             len(columns.usable),
             columns,
             growth.heavy[small],
             growth.heavy[large],
-            criterion,
-            n_classes,
+            rule,
             masses[0],
             light[0],
             light[1],
@@ -714,7 +768,7 @@ def expand(
             if light[s] == 0 and n_heavy > few:
                 cpu_growth.settle(bests[s], columns.bin_offsets, histogram, nodes[m], growth.totals[m], growth.edges[m])
             else:
-                finish(m, columns, growth, memory, histogram, memory.bounds[s], criterion, n_classes, masses, light[s], lanes)
+                finish(m, columns, growth, memory, histogram, memory.bounds[s], rule, masses, light[s], lanes)
 
 
 @compiled
@@ -725,8 +779,7 @@ def finish(
     memory: Memory,
     histogram: Array,
     bounds: Array,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     masses: Array,
     light: int,
     lanes: tuple[int, ...],
@@ -734,9 +787,9 @@ def finish(
     """Find the best classifier of node m. ``bounds`` are the scores on its heavy rows, if there is a histogram of them."""
     nodes, stops, edges = growth.nodes, growth.stops, growth.edges[m]
     first, heavy_stop, light_stop = nodes[m, START], stops[m, HEAVY], stops[m, LIGHT]
-    n_blocks, n_channels = len(columns.blocks), growth.q.shape[1]
-    total, heavy = np.zeros(n_channels, np.int32), growth.heavy[m]
-    for c in range(n_classes):
+    n_blocks, heavy, criterion = len(columns.blocks), growth.heavy[m], rule.criterion
+    total = np.zeros_like(heavy)
+    for c in range(rule.n_classes):
         total[c] = growth.totals[m, c]
         edges[c] = total[c]
     best = (constant_score(total, criterion), np.int64(-1), np.int64(0), np.int64(0))
@@ -751,8 +804,7 @@ def finish(
             growth.q,
             histogram,
             heavy,
-            criterion,
-            n_classes,
+            rule,
             masses[0],
             light,
             memory.sums,
@@ -767,11 +819,12 @@ def finish(
     if hopeless:
         bounds[:] = np.iinfo(np.int64).max
     else:
-        to_bounds(bounds, columns, heavy, total, criterion, n_classes, masses, light)
+        to_bounds(bounds, columns, heavy, total, rule, masses, light)
     memory.counts[LIGHT_ROWS] += light_stop - heavy_stop
     start = heavy_stop if len(histogram) else first
     for most in BATCHES:
         if choose(bounds, columns, best, len(columns.usable) if hopeless else most, memory.chosen):
+            memory.counts[VISITED_LIGHT] += (light_stop - start) * np.count_nonzero(memory.chosen)
             memory.counts[ADDED_LIGHT] += search_blocks(
                 0,
                 n_blocks,
@@ -781,8 +834,7 @@ def finish(
                 growth.q,
                 histogram,
                 total,
-                criterion,
-                n_classes,
+                rule,
                 masses[1],
                 0,
                 memory.sums,
@@ -813,8 +865,7 @@ def grow(
     stops: Array,
     heavy: Array,
     class_mass: Array,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     n_voting: int,
     few: int,
     lanes: tuple[int, ...],
@@ -826,7 +877,7 @@ def grow(
         growth = Growth(
             rows[t], q[own], nodes[t], totals[t], edges[t], mass[own], level[own], stops[t], heavy[t], class_mass[t]
         )
-        expand(columns, growth, memory, criterion, n_classes, few, 0, -1, -1, lanes)
+        expand(columns, growth, memory, rule, few, 0, -1, -1, lanes)
         for s in range(n_cuts):
             if not cpu_growth.select(s, nodes[t : t + 1], current[t : t + 1], len(memory.histograms)):
                 break
@@ -836,4 +887,4 @@ def grow(
             cpu_growth.partition(columns.blocks, rows[t], buffer, nodes[t], totals[t], edges[t], n_voting, parent)
             if s + 1 < n_cuts:
                 small, large = cpu_growth.order_children(nodes[t], parent)
-                expand(columns, growth, memory, criterion, n_classes, few, small, large, parent, lanes)
+                expand(columns, growth, memory, rule, few, small, large, parent, lanes)
