@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_growth, cpu_quick
+from gpuboost.backends import cpu_growth, cpu_heavy, cpu_quick, cpu_search
 from gpuboost.backends.base import SLOT, START, STOP, Frontier, Stats
 from gpuboost.backends.cpu_growth import Best, criterion_number, of_tree, slots_needed, unrolled
+from gpuboost.backends.cpu_heavy import Rule
 from gpuboost.backends.cpu_quick import ADDED_HEAVY, ADDED_LIGHT, HEAVY, LIGHT_ROWS, VISITED_LIGHT
+from gpuboost.backends.cpu_search import Columns
 from gpuboost.backends.simd import padded
 from gpuboost.backends.threads import Team
 
@@ -140,7 +142,7 @@ class Pruning:
         for t, (start, stop) in enumerate(frontier.nodes[:, 0, [START, STOP]].tolist()):
             buffer[start:stop] = frontier.rows[t, start:stop]
             into = (of_tree(mass, t), of_tree(level, t), frontier.rows[t, start:stop])
-            found = cpu_quick.sort_rows(buffer[start:stop], of_tree(stats.q, t), rule, *shares, *into)
+            found = cpu_heavy.sort_rows(buffer[start:stop], of_tree(stats.q, t), rule, *shares, *into)
             light, total = light + int(found[0]), total + int(found[1])
         n_bins = (data.bin_offsets[usable + 1] - data.bin_offsets[usable]).sum()
         frontier.work["division"] = Division(
@@ -229,8 +231,8 @@ class Pruning:
         together.expand(division.few, small, large, int(frontier.current[t]))
 
 
-def rule_of(stats: Stats) -> cpu_quick.Rule:
-    return cpu_quick.Rule(criterion_number(stats), stats.n_classes, stats.one_hot)
+def rule_of(stats: Stats) -> Rule:
+    return Rule(criterion_number(stats), stats.n_classes, stats.one_hot)
 
 
 class Scratch:
@@ -247,13 +249,13 @@ class Scratch:
         return memory[:size].reshape(shape)
 
 
-def columns_of(frontier: Frontier) -> cpu_quick.Columns:
+def columns_of(frontier: Frontier) -> Columns:
     data, work = frontier.data, frontier.work
-    return cpu_quick.Columns(data.blocks, work["masks"], work["usable"], data.bin_offsets, data.has_missing, data.skipped)
+    return Columns(data.blocks, work["masks"], work["usable"], data.bin_offsets, data.has_missing, data.skipped)
 
 
 def memory_of(
-    own: Scratch, columns: cpu_quick.Columns, histograms: NDArray[np.int32], counts: IntArray, n_parts: int
+    own: Scratch, columns: Columns, histograms: NDArray[np.int32], counts: IntArray, n_parts: int
 ) -> cpu_quick.Memory:
     """Return scratch for one thread, or for ``n_parts`` blocks of features at the same time."""
     n_blocks, _, width = columns.blocks.shape
@@ -277,10 +279,10 @@ class Together:
     """The expansion of two siblings, shared by the team where that is worthwhile."""
 
     team: Team
-    columns: cpu_quick.Columns
+    columns: Columns
     growth: cpu_quick.Growth
     memory: cpu_quick.Memory
-    rule: cpu_quick.Rule
+    rule: Rule
     lanes: tuple[int, ...]
 
     def expand(self, few: int, small: int, large: int, parent: int) -> None:
@@ -333,7 +335,7 @@ class Together:
         first, (heavy_stop, light_stop) = node[START], growth.stops[m]
         total = np.zeros_like(heavy)
         total[: self.rule.n_classes] = edges[:] = growth.totals[m]
-        best = (cpu_quick.constant_score(total, self.rule.criterion), -1, 0, 0)
+        best = (cpu_search.constant_score(total, self.rule.criterion), -1, 0, 0)
         counted = len(histogram) > 0
         hopeless = not counted and light > cpu_quick.mass_of(growth, first, heavy_stop)
         if not counted and not hopeless:
@@ -365,11 +367,11 @@ class Together:
         light: int,
         scores: IntArray,
     ) -> int:
-        """As `gpuboost.backends.cpu_quick.search_blocks`, for all blocks."""
+        """As `gpuboost.backends.cpu_search.search_blocks`, for all blocks."""
         columns, memory = self.columns, self.memory
         n_features = int(np.unpackbits(chosen.view(np.uint8)).sum())
         rule = (self.rule, masses, light)
         into = (memory.sums, memory.occupied, scores, memory.found, self.lanes)
         work = len(rows) * n_features * len(start)
         shared = (chosen, columns, rows, self.growth.q, histogram, start, *rule, *into)
-        return int(sum(self.team.map(cpu_quick.search_blocks, len(columns.blocks), work, *shared)))
+        return int(sum(self.team.map(cpu_search.search_blocks, len(columns.blocks), work, *shared)))
