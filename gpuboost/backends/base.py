@@ -132,6 +132,11 @@ class Start:
         if self.bounds is not None and self.rows is None:
             raise ValueError("bounds divide rows, and there are none")
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is one root, which holds all rows and may be cut by any feature."""
+        return self.rows is None and self.features is None
+
 
 EVERYTHING = Start()
 
@@ -440,11 +445,16 @@ class Backend(ABC):
         The arrays may be reused: a frontier is valid until the next call.
         """
 
-    def rows_by_group(self, group: Device, n_groups: int) -> tuple[Device, NDArray[np.int64]]:
-        """Return the rows sorted by group, and the bounds of the groups: see `Start`. Rows of a group keep their order."""
+    def rows_by_group(self, group: Device, n_groups: int, rows: Device | None = None) -> tuple[Device, NDArray[np.int64]]:
+        """Return all rows, or ``rows``, sorted by group, and the bounds of the groups: see `Start`.
+
+        ``group`` are the groups of all rows. Rows of a group keep their order.
+        """
         of_row = self.get(group).astype(np.uint16 if n_groups <= 2**16 else np.int32)  # 16 bits are sorted by radix
-        rows = np.argsort(of_row, kind="stable").astype(np.int32)
-        return self.put(rows), np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=n_groups))])
+        numbers = np.arange(len(of_row), dtype=np.int32) if rows is None else self.get(rows)
+        of_row = of_row[numbers]
+        found = numbers[np.argsort(of_row, kind="stable")]
+        return self.put(found), np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=n_groups))])
 
     def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         """Run ``steps``, the growth of a frontier that has just been started.

@@ -126,7 +126,7 @@ class Pruning:
         since, n_trees = perf_counter(), len(frontier.nodes)
         kind = (data.blocks.shape, stats.criterion, stats.one_hot, stats.n_classes, max_leaves, n_trees)
         if kind not in self.experiences:
-            levels = math.log2(max_leaves)
+            levels = float((max_leaves - 1).bit_length())
             self.experiences[kind] = Experience((1 + levels) / 2, levels)
         experience = self.experiences[kind]
         frontier.work["experience"] = experience, since

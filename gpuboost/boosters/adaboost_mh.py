@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, Backend, Device, Stats
+from gpuboost.backends.base import Backend, Device, Stats
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
@@ -75,7 +75,7 @@ class AdaBoostMH:
                 return
             start = self.sampling.draw(t, backend, data, stats)
             weak = self.learner(backend, data, stats, start)
-            if weak.edge == 0 and start is EVERYTHING:  # where it was a part of all, another part may say more
+            if weak.edge == 0 and start.is_whole:  # where it was a part of all, another part may say more
                 return
             edge, total = weak.edge, stats.total
             values = self.coefficients(weak, stats, problem)

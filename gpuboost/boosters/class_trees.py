@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, Device
+from gpuboost.backends.base import Device
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
@@ -79,7 +79,7 @@ class ClassTreeLoop:
             grown = learner(backend, data, replace(stats, criterion="gini"), start)
             correct, total = right_units(grown), stats.total
             values = self.leaf_values(grown)
-            if values is None and start is EVERYTHING:  # where it was a part of all, another part may say more
+            if values is None and start.is_whole:  # where it was a part of all, another part may say more
                 return
             values = grown.tree.values if values is None else values
             limit = MAX_STEP * weights.n_others  # keeps a round's factors within exp(+-64)
@@ -91,7 +91,7 @@ class ClassTreeLoop:
             edge = (n_classes * correct - total) / (max(n_classes - 1, 1) * total)
             part = Part(replace(grown.tree, values=values), grown.group, by_group)
             yield Round([part], weights.loss(stats), {"edge": edge})
-            if (grown.tree.n_leaves == 1 and start is EVERYTHING) or (self.until_perfect and correct == total):
+            if (grown.tree.n_leaves == 1 and start.is_whole) or (self.until_perfect and correct == total):
                 return
 
 

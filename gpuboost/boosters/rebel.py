@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Stats
+from gpuboost.backends.base import EVERYTHING, Stats
 from gpuboost.boosters.adaboost_mh import is_right
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
+from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.fixedpoint import STATE_FLOOR, exponent
 from gpuboost.learners.layered_tree import LayeredTree, constant
 from gpuboost.tree import Tree
@@ -36,12 +37,15 @@ class Rebel:
         rise, which ends the training: the round is not kept.
     min_weight_fraction_leaf : float
         The share of the sample weights, as they were before boosting, that both sides of a cut must have.
+    sampling : Sampling
+        What the trees are grown from.
     """
 
     max_depth: int
     costs: Floats | None = None
     learning_rate: float = 1.0
     min_weight_fraction_leaf: float = 0.0
+    sampling: Sampling = NO_SAMPLING
 
     def row_state(self, problem: Problem) -> ExponentialWeights:
         initial = initial_weights(problem.signs, self.costs) * problem.factor[:, None]
@@ -51,7 +55,7 @@ class Rebel:
     def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         """Yield the constant classifier, unless it lowers the loss by nothing, and then trees, as long as they lower it."""
         backend, data, learner = problem.backend, problem.data, LayeredTree(self.max_depth)
-        weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf)
+        weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
 
         def project(coefficients: Floats) -> Stats:
             return weights.projection(coefficients, counts)
@@ -62,13 +66,15 @@ class Rebel:
                 return  # where one long training has ended, a continued one ends
             weights.take([part])
         stats = weights.statistics(counts)
-        loss, is_first = weights.loss(stats), not done
+        loss, t, is_first = weights.loss(stats), len(done), not done
         while True:
-            grown = constant(backend, data, stats) if is_first else learner(backend, data, stats, project)
-            if grown.loss < stats.total:
+            start = EVERYTHING if is_first else self.sampling.draw(t, backend, data, stats)
+            grown = constant(backend, data, stats) if is_first else learner(backend, data, stats, project, start)
+            lowers = grown.loss < stats.total
+            if lowers or start is not EVERYTHING:  # where it was a part of all, another part may say more
                 edge, total = int(abs(grown.right - grown.wrong).sum()), stats.total
                 rate = 1.0 if is_first else self.learning_rate
-                values = np.clip(rate * grown.coefficients, -MAX_STEP, MAX_STEP) * grown.tree.values
+                values = np.clip(rate * lowers * grown.coefficients, -MAX_STEP, MAX_STEP) * grown.tree.values
                 part = Part(replace(grown.tree, values=values), grown.group, values)
                 weights.take([part])
                 stats = weights.statistics(counts)
@@ -78,6 +84,7 @@ class Rebel:
                 yield Round([part], loss, {"edge": edge / total})
                 if edge == total:  # all that has a weight is right
                     return
+                t += 1
             elif not is_first:
                 return
             is_first = False

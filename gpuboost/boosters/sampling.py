@@ -35,6 +35,8 @@ class Sampling:
     row_fraction : float
         The share of the rows, at least one, drawn anew every round without regard to their weights (stochastic boosting,
         Friedman 2002).
+    quick : bool
+        Whether a backend may leave out additions that exact bounds show to be unnecessary (QuickBoost). The trees are the same.
     seed : int
         What is drawn depends on it and on the number of the round only.
     """
@@ -42,6 +44,7 @@ class Sampling:
     weight_trim: float = 1.0
     feature_fraction: float = 1.0
     row_fraction: float = 1.0
+    quick: bool = False
     seed: int = 0
 
     @property
@@ -52,9 +55,9 @@ class Sampling:
     def draw(self, t: int, backend: Backend, data: Device, stats: Stats) -> Start:
         """Return what the tree of round t, counted from 0, is grown from; `EVERYTHING` if that is all."""
         rows, features = self.rows(t, backend, stats), self.features(t, backend, data)
-        if rows is None and features is None:
+        if rows is None and features is None and not self.quick:
             return EVERYTHING
-        return Start(None if rows is None else backend.put(rows.astype(np.int32)), None, features)
+        return Start(None if rows is None else backend.put(rows.astype(np.int32)), None, features, self.quick)
 
     def rows(self, t: int, backend: Backend, stats: Stats) -> Numbers | None:
         """Return the numbers of the rows, ascending; None for all."""

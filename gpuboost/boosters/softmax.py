@@ -38,14 +38,15 @@ class Probabilities:
         self.first_units = int(self.units_of_class().sum())
 
     def take(self, parts: Sequence[Part]) -> None:
-        """Take in a round. Every tree moves one class, or one and its base class in opposite ways."""
-        n_groups = max(len(part.values) for part in parts)
-        pairs, steps = np.full((len(parts), 2), -1), np.zeros((len(parts), n_groups))
-        for t, part in enumerate(parts):
-            *base, k = np.flatnonzero(part.values.any(axis=0)).tolist() or [0]
-            pairs[t] = (*base, k) if base else (-1, k)
+        """Take in a round. A tree moves one class and its base class in opposite ways, or classes for themselves."""
+        moves = [(part, *pair) for part in parts for pair in pairs_of(part.values)]
+        if not moves:
+            return
+        steps = np.zeros((len(moves), max(len(part.values) for part in parts)))
+        for t, (part, _, k) in enumerate(moves):
             steps[t, : len(part.values)] = part.values[:, k]
-        self.update(self.backend.stack([part.group for part in parts]), pairs, steps, range(len(parts)))
+        pairs = np.array([(base, k) for _, base, k in moves], np.int64)
+        self.update(self.backend.stack([part.group for part, *_ in moves]), pairs, steps, range(len(moves)))
 
     def update(self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], trees: Sequence[int]) -> None:
         """Take some trees of a batch in.
@@ -100,6 +101,14 @@ class Probabilities:
 
     def share(self, units: int) -> float:
         return units / self.first_units if self.first_units else 0.0
+
+
+def pairs_of(values: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Return the (base class or -1, class) that a tree's values, shape (n_leaves, n_classes), move."""
+    moved = np.flatnonzero(values.any(axis=0)).tolist()
+    if len(moved) == 2 and bool((values[:, moved[0]] == -values[:, moved[1]]).all()):
+        return [(moved[0], moved[1])]
+    return [(-1, k) for k in moved]
 
 
 def factors(steps: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -56,6 +56,10 @@ class AdaBoostMHClassifier(BoostingClassifier):
     row_fraction : float, default 1.0
         The share of the rows, at least one, that each round's tree is grown from, drawn at random whatever their weights
         (stochastic boosting). With ``weight_trim``, from the heaviest of those drawn.
+    quick : bool, default False
+        Leave out additions that exact bounds show to be unnecessary (QuickBoost): the model is the same, byte for byte. Only
+        the CPU backend does so, and only where it expects to gain by it: with many features, and late, when few rows hold the
+        weight.
     variant : {"real", "discrete"}, default "real"
         "discrete" gives each round one coefficient (eq. 12), "real" one to every leaf and class (section 2.3). The latter needs
         fewer rounds; the former, with which the paper's experiments were made, suffers less from wrong labels.
@@ -146,6 +150,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         weight_trim: float | None = None,
         feature_fraction: float = 1.0,
         row_fraction: float = 1.0,
+        quick: bool = False,
         variant: Literal["real", "discrete"] = "real",
         learning_rate: float = 1.0,
         initial_weights: Literal["auto", "single-label", "uniform"] = "auto",
@@ -169,6 +174,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         self.weight_trim = weight_trim
         self.feature_fraction = feature_fraction
         self.row_fraction = row_fraction
+        self.quick = quick
         self.variant = variant
         self.learning_rate = learning_rate
         self.initial_weights = initial_weights

@@ -15,6 +15,7 @@ from gpuboost.boosters.rebel import Rebel, initial_weights
 from gpuboost.estimators import parameters
 from gpuboost.estimators.labels import LabelEncoder
 from gpuboost.estimators.samples import Sample
+from gpuboost.estimators.sampling import sampling_of
 from gpuboost.estimators.single_label import SingleLabelClassifier
 from gpuboost.exactmath import log, log_sigmoid
 from gpuboost.training import Progress
@@ -58,6 +59,8 @@ class RebelClassifier(SingleLabelClassifier):
         Multiplies the vectors, but that of the constant classifier; 1 is the paper's algorithm.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
+    weight_trim, feature_fraction, row_fraction
+        See `AdaBoostMHClassifier`. All layers of a tree are cut on the same rows and features.
     max_bins : int, default 255
         Bins of a feature's values, 2 to 255. A feature with no more distinct values is cut between any two of them.
     class_weight : dict, "balanced" or None, default None
@@ -87,8 +90,8 @@ class RebelClassifier(SingleLabelClassifier):
     with the true distribution known, it is another one in 11 % of random problems with three classes, 28 % with five and 51 %
     with ten, which costs 4, 10 and 17 % more. So training with costs is much better than to ignore them (a quarter less on
     synthetic problems), but the two-step way tends to be cheaper still: train without ``cost_matrix``, and call
-    ``predict(X, cost_matrix=costs)``. That is so where probabilities are good; with log odds that are far too large,
-    as after very many rounds, it is the other way round.
+    ``predict(X, cost_matrix=costs)``. That takes good probabilities: with log odds four times too large it is the other way
+    round.
 
     The probabilities of a model without costs are those of each class against the others, ``1 / (1 + exp(-2 H_k))``, divided by
     their sum. With unequal costs the scores mix probabilities and costs, and there is no `predict_proba`.
@@ -119,6 +122,9 @@ class RebelClassifier(SingleLabelClassifier):
         n_estimators: int = 500,
         learning_rate: float = 1.0,
         min_weight_fraction_leaf: float = 0.0,
+        weight_trim: float | None = None,
+        feature_fraction: float = 1.0,
+        row_fraction: float = 1.0,
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool | Literal["smoothed", "patience"] = False,
@@ -136,6 +142,9 @@ class RebelClassifier(SingleLabelClassifier):
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.weight_trim = weight_trim
+        self.feature_fraction = feature_fraction
+        self.row_fraction = row_fraction
         self.max_bins = max_bins
         self.class_weight = class_weight
         self.early_stopping = early_stopping
@@ -152,6 +161,7 @@ class RebelClassifier(SingleLabelClassifier):
         parameters.check_integer("max_depth", self.max_depth, 1, MAX_DEPTH)
         parameters.check_positive("learning_rate", self.learning_rate)
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
+        sampling_of(self)
 
     def _costs(self) -> Any:
         return self.cost_matrix
@@ -171,8 +181,8 @@ class RebelClassifier(SingleLabelClassifier):
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Rebel:
         if previous is not None and not same_costs(previous.cost_matrix_, self.cost_matrix_):
             raise ValueError("warm_start=True continues a model with another cost_matrix")
-        shape = (int(self.max_depth), self.cost_matrix_)
-        return Rebel(*shape, float(self.learning_rate), float(self.min_weight_fraction_leaf))
+        sizes = (float(self.learning_rate), float(self.min_weight_fraction_leaf))
+        return Rebel(int(self.max_depth), self.cost_matrix_, *sizes, sampling_of(self, self._seed))
 
     def _log_probabilities(self, scores: Floats) -> Floats:
         # A class is a binary problem of its own with equal weights, whose exponential loss is lowest at half the log odds.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Device, Start, Stats, as_float
+from gpuboost.backends.base import CUT, EVERYTHING, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Device, Start, Stats, as_float
 from gpuboost.exactmath import log
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure
@@ -96,7 +96,9 @@ class LayeredTree:
 
     max_depth: int
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats, project: Projection) -> SignTree:
+    def __call__(
+        self, backend: Backend, data: Device, stats: Stats, project: Projection, start: Start = EVERYTHING
+    ) -> SignTree:
         """Grow a tree.
 
         Parameters
@@ -107,11 +109,13 @@ class LayeredTree:
             Of the weights ``w_ik y_ik``.
         project : callable
             See `Projection`.
+        start : Start
+            The rows and features that the cuts are found on. The coefficients and what a layer lowers are of all rows.
         """
-        best = SignTree.measure(stump(backend, data, stats), backend, data, stats)
+        best = SignTree.measure(stump(backend, data, stats, start), backend, data, stats)
         for _ in range(self.max_depth - 1):
             more, less = best.exponentials()
-            tree = deepened(best, backend, data, project((more - less) / 2), stats)
+            tree = deepened(best, backend, data, project((more - less) / 2), stats, start)
             deeper = SignTree.measure(tree, backend, data, stats)
             if deeper.loss >= best.loss:
                 break
@@ -124,17 +128,18 @@ def constant(backend: Backend, data: Device, stats: Stats) -> SignTree:
     return SignTree.measure(constant_tree(np.ones(1)), backend, data, stats)
 
 
-def stump(backend: Backend, data: Device, stats: Stats) -> Tree:
+def stump(backend: Backend, data: Device, stats: Stats, start: Start = EVERYTHING) -> Tree:
     """Return the first layer: -1 on the left, +1 on the right; +1 everywhere if no cut is better."""
-    nodes = backend.read_nodes(grow(backend, data, replace(stats, criterion="rebel"), 2))[0][0]
+    nodes = backend.read_nodes(grow(backend, data, replace(stats, criterion="rebel"), 2, start))[0][0]
     values = np.array([[1.0], [-1.0], [1.0]])
     return structure(nodes, values, as_float(np.ascontiguousarray(nodes[:, GAIN])), stats.total).tree
 
 
-def deepened(grown: SignTree, backend: Backend, data: Device, projected: Stats, stats: Stats) -> Tree:
+def deepened(grown: SignTree, backend: Backend, data: Device, projected: Stats, stats: Stats, start: Start) -> Tree:
     """Return a tree with another layer, grown from the ``projected`` statistics of r."""
     tree, before = grown.tree, grown.tree.values[:, 0]
-    frontier = grow(backend, data, projected, 2, Start(*backend.rows_by_group(grown.group, tree.n_leaves)))
+    rows, bounds = backend.rows_by_group(grown.group, tree.n_leaves, start.rows)
+    frontier = grow(backend, data, projected, 2, replace(start, rows=rows, bounds=bounds))
     nodes, edges = backend.read_nodes(frontier)
     totals = backend.get(frontier.totals)[:, 0, 0]
     roots, edge = nodes[:, 0], edges[:, 0, 0]

@@ -19,6 +19,7 @@ from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster, Problem
 from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.leaf_counts import leaf_counts
+from gpuboost.boosters.rebel import Rebel
 from gpuboost.boosters.samme import SAMME
 from gpuboost.boosters.sampling import FEATURES, NO_SAMPLING, ROWS, Sampling, heaviest, largest, part_of
 from gpuboost.learners.base import Learner
@@ -42,6 +43,8 @@ BOOSTERS: dict[str, Booster] = {
     "samme": SAMME(5),
     "samme real": SAMME(5, "real", min_weight_fraction_leaf=0.05),
     "gamble": Gamble(5, 0.5),
+    "rebel": Rebel(1),
+    "rebel deep": Rebel(3, np.array([[0.0, 3.0, 4.0], [1.0, 0.0, 2.0], [1.0, 1.0, 0.0]]), min_weight_fraction_leaf=0.05),
 }
 DATA = replace(blobs(60, 6, 3, 0), max_bins=8)
 N_ROUNDS = 6
@@ -248,7 +251,7 @@ class Watching(NumpyBackend):
         return super().start_growth(data, stats, max_leaves, start)
 
 
-@pytest.mark.parametrize("name", [name for name in BOOSTERS if name != "product"])
+@pytest.mark.parametrize("name", ["tree discrete", "tree real", "stump", "samme", "samme real", "gamble"])
 def test_what_the_trees_are_grown_from(name: str) -> None:
     backend = Watching()
     training = fit(sampled(name, weight_trim=0.8, feature_fraction=0.5), DATA, backend, N_ROUNDS)
@@ -266,8 +269,32 @@ def test_what_the_trees_are_grown_from(name: str) -> None:
     assert sizes[-1] < sizes[0] <= 48 + 1  # of equal weights 80 % are 48 rows
 
 
+def test_what_the_layers_are_grown_from() -> None:
+    backend, sampling = Watching(), Sampling(0.9, 0.5, 0.5, 3)
+    training = fit(replace(BOOSTERS["rebel deep"], sampling=sampling), DATA, backend, 5)  # type: ignore[type-var]
+    codes = DATA.on(REFERENCE)[0].data.codes
+    firsts = [i for i, (start, _) in enumerate(backend.starts) if start.bounds is None]
+    assert training.trees[0].n_leaves == 1  # the constant classifier is of all rows
+    assert len(firsts) == 4
+    for t, first, stop in zip(range(1, 5), firsts, [*firsts[1:], len(backend.starts)], strict=True):
+        tree, (start, mass) = training.trees[t], backend.starts[first]
+        drawn = largest(sampling.random(t, ROWS, 60), 30)
+        assert start.rows.tolist() == drawn[heaviest(mass[drawn], 0.9)].tolist()
+        assert start.features is not None
+        assert start.features.sum() == 3
+        assert start.features[tree.feature].all()
+        assert stop - first > 1
+        for deeper, _ in backend.starts[first + 1 : stop]:
+            assert sorted(deeper.rows.tolist()) == start.rows.tolist()
+            assert (deeper.features == start.features).all()
+        second = backend.starts[first + 1][0]
+        assert second.bounds is not None
+        goes_left = (codes[tree.feature[0], second.rows] <= tree.cut[0]).tolist()
+        assert goes_left == [True] * second.bounds[1] + [False] * (len(goes_left) - second.bounds[1])
+
+
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("name", ["tree discrete", "tree real", "stump", "product", "samme"])
+@pytest.mark.parametrize("name", ["tree discrete", "tree real", "stump", "product", "samme", "rebel", "rebel deep"])
 def test_the_loss_does_not_rise(name: str, options: str) -> None:
     with cpu_backend() as backend:
         losses = [1.0, *fit(sampled(name, **OPTIONS[options]), DATA, backend, 25).history["train_loss"]]
@@ -285,7 +312,9 @@ def toy(seed: int) -> tuple[Data, list[int]]:
 
 
 @pytest.mark.parametrize(
-    "booster", [AdaBoostMH(HammingTree(2), "single-label"), AdaBoostMH(StumpProduct(2), "single-label"), SAMME(2)], ids=str
+    "booster",
+    [AdaBoostMH(HammingTree(2), "single-label"), AdaBoostMH(StumpProduct(2), "single-label"), SAMME(2), Rebel(2)],
+    ids=str,
 )
 def test_a_part_that_says_nothing_adds_zeros_and_does_not_end_the_training(booster: Any) -> None:
     seed = next(seed for seed in range(100) if toy(seed)[1][:4] == [0, 0, 1, 0])

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.datasets import load_wine
 
 import gpuboost
 from gpuboost import AdaBoostMHClassifier
@@ -466,3 +467,14 @@ def test_a_model_of_no_rounds_has_an_empty_history() -> None:
     assert model.history_ == {key: [] for key in ("train_loss", "train_error", "edge", "seconds", "valid_loss", "valid_error")}
     assert list(model.staged_predict(X)) == []
     assert model.fit(np.r_[X, X], np.r_[Y > 0, Y <= 0], eval_set=(X, Y > 0)).n_estimators_ == 0
+
+
+@pytest.mark.parametrize("learner", ["tree", "stump", "product"])
+def test_quick_gives_the_same_model(learner: str) -> None:
+    wine, labels = load_wine(return_X_y=True)
+    params: dict[str, Any] = {"n_estimators": 25, "learner": learner, "random_state": 0, "device": "cpu", "n_jobs": 1}
+    for more in ({}, {"variant": "discrete"}, {"weight_trim": 0.9, "feature_fraction": 0.5, "row_fraction": 0.8}):
+        plain, quick = (AdaBoostMHClassifier(quick=q, **params, **more).fit(wine, labels) for q in (False, True))
+        assert plain.ensemble_.digest() == quick.ensemble_.digest()
+    with pytest.raises(TypeError, match="quick must be True or False, got 1"):
+        AdaBoostMHClassifier(quick=1).fit(wine, labels)
