@@ -71,7 +71,7 @@ class Rebel:
             start = EVERYTHING if is_first else self.sampling.draw(t, backend, data, stats)
             grown = constant(backend, data, stats) if is_first else learner(backend, data, stats, project, start)
             lowers = grown.loss < stats.total
-            if lowers or start is not EVERYTHING:  # where it was a part of all, another part may say more
+            if lowers or not start.is_whole:  # where it was a part of all, another part may say more
                 edge, total = int(abs(grown.right - grown.wrong).sum()), stats.total
                 rate = 1.0 if is_first else self.learning_rate
                 values = np.clip(rate * lowers * grown.coefficients, -MAX_STEP, MAX_STEP) * grown.tree.values
