@@ -152,13 +152,21 @@ def apply(
     right: Array,
     out: Array,
 ) -> None:
-    width = blocks.shape[2]
+    n_rows, width = blocks.shape[1:]
+    codes = blocks.reshape(-1)
+    # Without divisions and branches a step takes half the time. Left iff low <= code <= cut, see `cpu_growth.partition`.
+    place, low, span = np.empty(len(feature), np.int64), np.empty(len(feature), np.uint8), np.empty(len(feature), np.uint8)
+    children = np.empty(2 * len(feature), np.int32)
+    for n in range(len(feature)):
+        place[n] = feature[n] // width * n_rows * width + feature[n] % width
+        low[n] = np.uint8(0 if missing_left[n] else 1)
+        span[n] = np.uint8(cut[n] - low[n])
+        children[2 * n], children[2 * n + 1] = right[n], left[n]
     for i in range(lo, hi):
         node = first
         while node >= 0:
-            code = blocks[feature[node] // width, i, feature[node] % width]
-            goes_left = code <= cut[node] and (code != MISSING_CODE or missing_left[node])
-            node = left[node] if goes_left else right[node]
+            goes_left = np.uint8(codes[place[node] + i * width] - low[node]) <= span[node]
+            node = children[2 * node + goes_left]
         out[i] = ~node
 
 

@@ -116,7 +116,7 @@ def test_what_is_everything() -> None:
     assert NO_SAMPLING.draw(0, REFERENCE, data, stats) is EVERYTHING
     # 90 % of four equal weights are four rows, 90 % of four rows too, and a part of one feature is that feature.
     assert Sampling(0.9, 0.5, 0.9).draw(0, REFERENCE, data, stats) is EVERYTHING
-    assert Sampling(1.0, 1.0, 1.0, 5).takes_all
+    assert Sampling(1.0, 1.0, 1.0, seed=5).takes_all
     assert not Sampling(weight_trim=0.999).takes_all
 
 
@@ -270,7 +270,7 @@ def test_what_the_trees_are_grown_from(name: str) -> None:
 
 
 def test_what_the_layers_are_grown_from() -> None:
-    backend, sampling = Watching(), Sampling(0.9, 0.5, 0.5, 3)
+    backend, sampling = Watching(), Sampling(0.9, 0.5, 0.5, seed=3)
     training = fit(replace(BOOSTERS["rebel deep"], sampling=sampling), DATA, backend, 5)  # type: ignore[type-var]
     codes = DATA.on(REFERENCE)[0].data.codes
     firsts = [i for i, (start, _) in enumerate(backend.starts) if start.bounds is None]
