@@ -106,8 +106,8 @@ def mean_curve(curves: list[Curve]) -> Curve:
 
 
 def at(curves: list[Curve], n: int) -> list[float]:
-    """Return the errors of all runs with n rows."""
-    return [dict(curve)[n] for curve in curves]
+    """Return the errors of all runs with n rows; nothing of those that ended before."""
+    return [error for curve in curves for n_rows, error in curve if n_rows == n]
 
 
 def rows_text(curves: list[Curve], target: float, n_all: int) -> str:
@@ -123,16 +123,18 @@ def rows_text(curves: list[Curve], target: float, n_all: int) -> str:
 
 
 def error_text(errors: list[float]) -> str:
-    return f"{np.mean(errors):.2f} ± {np.std(errors, ddof=1) if len(errors) > 1 else 0:.2f}"
+    spread = np.std(errors, ddof=1) if len(errors) > 1 else 0.0
+    return f"{np.mean(errors):.2f} ± {spread:.2f}" if errors else "-"
 
 
 def report(record: dict[str, Any]) -> Iterator[str]:
     """Describe one set with one combination of settings."""
     n_all, s = record["n_train"], record["settings"]
     active, random = record["active"], record["random"]
-    yield f"## {record['set']}: {s['rounds']} rounds, {s['batch']} rows a trial, learning rate {s['learning_rate']}\n"
-    shown = [share for share in SHARES if share <= min(record["active_share"], record["random_share"])]
-    n_rows = {share: rows_of(n_all, share) for share in shown}
+    what = f"{s['rounds']} rounds, {s['batch']} rows a trial, learning rate {s['learning_rate']}, {record['seeds']} seeds"
+    yield f"## {record['set']}: {what}\n"
+    longest = max(record["active_share"], record["random_share"])
+    n_rows = {share: rows_of(n_all, share) for share in SHARES if share <= longest}
     yield markdown(
         ["test error, %", *(f"{100 * share:g} % = {n} rows" for share, n in n_rows.items()), "lowest of mean"],
         (
@@ -203,7 +205,7 @@ def main() -> None:
     grid = product(map(int, args.rounds.split(",")), map(int, args.batch.split(",")), rates)
     settings = [Settings(*one, args.initial, args.leaves) for one in grid]
     records: list[dict[str, Any]] = []
-    parts = [f"# Active GAMBLE\n\ngpuboost {gpuboost.__version__}, {args.seeds} seeds, mean ± standard deviation.\n"]
+    parts = [f"# Active GAMBLE\n\ngpuboost {gpuboost.__version__}, mean ± standard deviation over the seeds.\n"]
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f"{args.name}-{datetime.date.today()}"
     for name, s in product(args.sets.split(","), settings):
