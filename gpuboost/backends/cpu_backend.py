@@ -246,7 +246,8 @@ class CpuBackend(CpuSoftmax, Backend):
             totals[t, 0] = self._root_total(frontier, t, start)
         frontier.work["mass"] = np.stack([self._root_mass(frontier, t, start) for t in range(n_trees)])
         frontier.work["usable"], frontier.work["masks"] = self._features(data, start)
-        frontier.work["division"] = self.pruning.begin(frontier, max_leaves) if start.quick else None
+        if start.quick:
+            self.pruning.begin(frontier, max_leaves)
         return frontier
 
     def _histograms(self, frontier: Frontier) -> NDArray[np.int32]:
@@ -340,13 +341,12 @@ class CpuBackend(CpuSoftmax, Backend):
         data, q, table = frontier.data, frontier.stats.q, frontier.nodes
         usable, masks = frontier.work["usable"], frontier.work["masks"]
         n_rows = int((table[:, nodes[-1], STOP] - table[:, nodes[0], START]).max()) if self.team.n_threads > 1 else 0
-        division = frontier.work["division"]
         n_sums = n_rows * len(usable) + len(nodes) * int(data.bin_offsets[-1])
         width = padded(frontier.stats.n_channels)
         share = self.team.n_threads > 1 and n_sums * width >= self.team.WORTH_SHARING
         for t, small, large in self._siblings(frontier, nodes):
-            if division is not None:
-                self.pruning.expand(self.team, frontier, division, t, small, large, self._histograms(frontier)[t])
+            if "division" in frontier.work:
+                self.pruning.expand(self.team, frontier, t, small, large, self._histograms(frontier)[t])
                 continue
             if share:
                 self._expand_together(frontier, t, small, large)
@@ -421,15 +421,13 @@ class CpuBackend(CpuSoftmax, Backend):
 
     def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         """Give every thread whole trees, where there are enough of them."""
-        n_trees, division = len(frontier.nodes), frontier.work["division"]
-        if n_trees < self.team.n_threads:
+        if len(frontier.nodes) < self.team.n_threads:
             steps()
-        elif division is not None:
-            self.pruning.grow(self.team, frontier, division)
+        elif "division" in frontier.work:
+            self.pruning.grow(self.team, frontier)
         else:
             self._grow(frontier)
-        if division is not None:
-            self.pruning.end(frontier, division)
+        self.pruning.end(frontier)
 
     def _grow(self, frontier: Frontier) -> None:
         """Grow every tree, each on one thread."""

@@ -123,13 +123,13 @@ def histogram_of_classes(
     q: Array,
     out: Array,
     n_classes: int,
-) -> None:
+) -> Int:
     """As `histogram`, for statistics with one class a row, see `gpuboost.backends.cpu_one_hot`."""
     n_blocks, n_rows, width = blocks.shape
     n_chunks, n_channels = out.shape[0], np.uint64(out.shape[2])
     n_columns, has_counts = q.shape[1], q.shape[1] > COUNT
     flat_blocks, flat_q = blocks.reshape(-1), q.reshape(-1)
-    one = np.uint64(1)
+    one, n_added = np.uint64(1), np.int64(0)
     for piece in range(lo, hi):
         block, chunk = piece % n_blocks, piece // n_blocks
         first = block * width
@@ -152,6 +152,8 @@ def histogram_of_classes(
                 flat_out[cell + label] += weight
                 if has_counts:
                     flat_out[cell + np.uint64(n_classes)] += flat_q[own + COUNT]
+                n_added += 1
+    return n_added
 
 
 @compiled

@@ -1,73 +1,94 @@
-"""When and how the CPU backend prunes exactly; the loops are in `gpuboost.backends.cpu_quick`."""
+"""When and how the CPU backend prunes exactly; the loops are in `gpuboost.backends.cpu_quick`.
+
+The trees are the same with and without, so it is the clock that decides: both ways are timed, the faster one is taken, and the
+other is tried again from time to time. Pruning pays where few rows hold nearly all of the mass, which they come to do as
+boosting goes on, and where histograms have more bins than most nodes have rows.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_growth, cpu_quick
-from gpuboost.backends.base import SLOT, START, STOP, Frontier
+from gpuboost.backends import cpu_growth, cpu_heavy, cpu_quick, cpu_search
+from gpuboost.backends.base import SLOT, START, STOP, Frontier, Stats
 from gpuboost.backends.cpu_growth import Best, criterion_number, of_tree, slots_needed, unrolled
+from gpuboost.backends.cpu_heavy import Rule
+from gpuboost.backends.cpu_quick import ADDED_HEAVY, ADDED_LIGHT, HEAVY, LIGHT_ROWS, VISITED_LIGHT
+from gpuboost.backends.cpu_search import Columns
+from gpuboost.backends.simd import padded
 from gpuboost.backends.threads import Team
 
 IntArray = NDArray[np.int64]
 
 CRITERIA = ("edge", "gini", "rebel")
 
-WORTHWHILE = 0.75
-"""Trees are pruned if that is expected to take at most this share of the additions."""
-
-PAUSE = 8
-"""After that was not so, this many growths are not looked at."""
-
 FEW = 4
 """Up to this many additions for each bin, histograms cost more than they save, see `gpuboost.backends.cpu_quick`."""
+
+FIRST_WAIT, LAST_WAIT = 8, 64
+"""After this many growths the slower way is tried again; while it stays the slower one, after more and more."""
+
+VISIT = 2
+"""Additions that it takes to look at one row's codes of a block."""
 
 
 @dataclass
 class Experience:
-    """What earlier growths have taught, for a guess of what pruning costs. It has no influence on the trees.
+    """What growths of one kind have taught. It has no influence on the trees.
 
     Attributes
     ----------
+    halves, levels : float
+        How often a tree counts a root's rows if the larger siblings follow by subtraction, and if they do not.
     survivors : float
-        The share of a node's features that need the light rows, over the share of the mass that these have.
-    pause : int
-        Growths until the next look.
+        The share of the light rows' additions that nodes need, over the share of the mass that these rows have.
+    seconds : tuple of two deques of float
+        The last times of growths without and with pruning.
+    prunes : bool
+        The faster way.
+    wait, patience : int
+        Growths until the slower way is tried again, and from then on.
     """
 
+    halves: float
+    levels: float
     survivors: float = 16.0
-    pause: int = 0
+    seconds: tuple[deque[float], deque[float]] = field(default_factory=lambda: (deque(maxlen=2), deque(maxlen=2)))
+    prunes: bool = True
+    wait: int = FIRST_WAIT
+    patience: int = FIRST_WAIT
 
-    def divide(self, numbers: IntArray, sums: IntArray, max_leaves: int) -> tuple[int, float]:
-        """Return the least bucket of heavy rows, and the expected additions over those without pruning.
+    def choose(self) -> bool:
+        """Return whether to prune now."""
+        plain, pruned = self.seconds
+        if min(len(plain), len(pruned)) < 2:  # the first of each may have waited for the compiler
+            return len(pruned) <= len(plain)
+        prunes = min(pruned) <= min(plain)
+        if prunes != self.prunes:
+            self.prunes, self.wait, self.patience = prunes, FIRST_WAIT, FIRST_WAIT
+        self.wait -= 1
+        if self.wait > 0:
+            return prunes
+        self.wait = self.patience = min(2 * self.patience, LAST_WAIT)
+        return not prunes
 
-        A tree of J leaves looks at all rows about log2(J) times, and counts about half of them below the root: the larger
-        siblings follow by subtraction. For the light rows that does not hold.
-
-        Parameters
-        ----------
-        numbers, sums : ndarray of int64, shape (N_BUCKETS,)
-            The rows of each bucket, and their mass.
-        max_leaves : int
-        """
-        levels = (max_leaves - 1).bit_length()
-        n_below, lighter = np.cumsum(numbers) - numbers, np.cumsum(sums) - sums
-        n_light = np.maximum(n_below - numbers[0], 0)
-        needed = np.minimum(self.survivors * lighter / max(int(sums.sum()), 1), 1.0)
-        counted = (1 + levels) / 2
-        cost = (counted * (numbers.sum() - n_below) + levels * needed * n_light)[1:]
-        least = int(cost.argmin())
-        return 1 + least, float(cost[least] / (counted * max(int(numbers.sum()), 1)))
-
-    def learn(self, share_of_features: float, share_of_mass: float) -> None:
-        """Take in how many features have needed the light rows."""
-        now = min(max(share_of_features / share_of_mass, 1.0), 1000.0)
-        self.survivors = math.sqrt(self.survivors * now)
+    def learn(self, nodes: IntArray, share_needed: float, share_of_mass: float) -> None:
+        """Take in what a pruned growth has done: its node tables, and what it needed of the light rows."""
+        n_rows = nodes[:, :, STOP] - nodes[:, :, START]
+        n_looked_at = n_rows[:, :1].sum() + n_rows[:, 1:-2].sum()
+        n_smaller = np.minimum(n_rows[:, 1:-2:2], n_rows[:, 2:-2:2]).sum()
+        whole = max(int(n_rows[:, 0].sum()), 1)
+        self.levels, self.halves = float(n_looked_at / whole), float(1 + n_smaller / whole)
+        if share_of_mass > 0:
+            now = min(max(share_needed / share_of_mass, 1.0), 1000.0)
+            self.survivors = math.sqrt(self.survivors * now)
 
 
 @dataclass
@@ -80,107 +101,119 @@ class Division:
     heavy: NDArray[np.int32]
     few: int
     light_share: float
-    counts: IntArray = field(default_factory=lambda: np.zeros(3, np.int64))
+    counts: IntArray = field(default_factory=lambda: np.zeros(4, np.int64))
 
 
 class Pruning:
-    """Exact pruning."""
+    """Exact pruning.
+
+    Attributes
+    ----------
+    always : bool
+        Whether to prune whatever it costs.
+    """
 
     def __init__(self) -> None:
-        self.experience = Experience()
+        self.always = False
+        self.experiences: dict[Any, Experience] = {}
         self.spare: list[Scratch] = []  # a thread takes memory from it and puts it back
 
-    def begin(self, frontier: Frontier, max_leaves: int) -> Division | None:
-        """Divide the rows of every root; None if pruning is not worthwhile."""
-        stats, usable, experience = frontier.stats, frontier.work["usable"], self.experience
-        if stats.criterion not in CRITERIA or stats.one_hot or stats.min_count > 0 or len(usable) == 0:
-            return None
-        if experience.pause > 0:
-            experience.pause -= 1
-            return None
-        n_trees = len(frontier.nodes)
-        mass = np.empty((len(stats.q), frontier.data.n_rows), np.int64)
-        numbers, sums = np.zeros((2, n_trees, cpu_quick.N_BUCKETS), np.int64)
-        roots = [frontier.rows[t, start:stop] for t, (start, stop) in enumerate(frontier.nodes[:, 0, [START, STOP]])]
-        for t, rows in enumerate(roots):
-            cpu_quick.weigh(rows, of_tree(stats.q, t), of_tree(mass, t), numbers[t], sums[t])
-        found = [experience.divide(numbers[t], sums[t], max_leaves) for t in range(n_trees)]
-        n_rows = sum(map(len, roots))
-        if sum(cost * len(rows) for (_, cost), rows in zip(found, roots, strict=True)) > WORTHWHILE * n_rows:
-            experience.pause = PAUSE
-            return None
-        level = np.empty(mass.shape, np.uint8)
-        for t, (rows, (least, _)) in enumerate(zip(roots, found, strict=True)):
-            cpu_quick.divide(rows.copy(), of_tree(mass, t), numbers[t], least, of_tree(level, t), rows)
-        light = sum(int(sums[t, :least].sum()) for t, (least, _) in enumerate(found))
-        offsets, shape = frontier.data.bin_offsets, frontier.nodes.shape[:2]
-        few = FEW * (offsets[usable + 1] - offsets[usable]).sum() / max(frontier.data.counted[usable].sum(), 1e-9)
-        return Division(
+    def begin(self, frontier: Frontier, max_leaves: int) -> None:
+        """Decide whether to prune, and if so, divide the rows of every root."""
+        stats, usable, data = frontier.stats, frontier.work["usable"], frontier.data
+        if stats.criterion not in CRITERIA or stats.min_count > 0 or len(usable) == 0:
+            return
+        since, n_trees = perf_counter(), len(frontier.nodes)
+        kind = (data.blocks.shape, stats.criterion, stats.one_hot, stats.n_classes, max_leaves, n_trees)
+        if kind not in self.experiences:
+            levels = float((max_leaves - 1).bit_length())
+            self.experiences[kind] = Experience((1 + levels) / 2, levels)
+        experience = self.experiences[kind]
+        frontier.work["experience"] = experience, since
+        if not (self.always or experience.choose()):
+            return
+        scratch = self._spare()
+        n_q, (_, n_nodes) = len(stats.q), frontier.nodes.shape[:2]
+        mass = scratch.array("mass", (n_q, data.n_rows), np.int64)
+        level = scratch.array("level", (n_q, data.n_rows), np.uint8)
+        buffer = scratch.array("buffer", (frontier.rows.shape[1],), np.int32)
+        shares, rule = (experience.halves, experience.levels, experience.survivors), rule_of(stats)
+        light, total = 0, 0
+        for t, (start, stop) in enumerate(frontier.nodes[:, 0, [START, STOP]].tolist()):
+            buffer[start:stop] = frontier.rows[t, start:stop]
+            into = (of_tree(mass, t), of_tree(level, t), frontier.rows[t, start:stop])
+            found = cpu_heavy.sort_rows(buffer[start:stop], of_tree(stats.q, t), rule, *shares, *into)
+            light, total = light + int(found[0]), total + int(found[1])
+        n_bins = (data.bin_offsets[usable + 1] - data.bin_offsets[usable]).sum()
+        frontier.work["division"] = Division(
             mass,
             level,
-            np.zeros((*shape, 2), np.int64),
-            np.zeros((*shape, stats.q.shape[2]), np.int32),
-            int(min(few, 2**62)),
-            light / max(int(sums.sum()), 1),
+            np.zeros((n_trees, n_nodes, 2), np.int64),
+            np.zeros((n_trees, n_nodes, padded(stats.n_channels)), np.int32),
+            int(min(FEW * n_bins / max(data.counted[usable].sum(), 1e-9), 2**62)),
+            light / max(total, 1),
         )
 
-    def end(self, frontier: Frontier, division: Division) -> None:
-        """Learn from what has been added."""
-        _, n_added, n_rows = division.counts.tolist()
-        n_possible = n_rows * float(frontier.data.counted[frontier.work["usable"]].sum())
-        if n_possible > 0 and division.light_share > 0:
-            self.experience.learn(n_added / n_possible, division.light_share)
+    def end(self, frontier: Frontier) -> None:
+        """Learn from a growth."""
+        division = frontier.work.get("division")
+        if "experience" not in frontier.work:
+            return
+        experience, since = frontier.work["experience"]
+        experience.seconds[division is not None].append(perf_counter() - since)
+        if division is not None:
+            data, counts = frontier.data, division.counts
+            a_row = data.counted[frontier.work["usable"]].sum() + VISIT * len(data.blocks)
+            needed = (counts[ADDED_LIGHT] + VISIT * counts[VISITED_LIGHT]) / max(counts[LIGHT_ROWS] * a_row, 1)
+            experience.learn(frontier.nodes, float(needed), division.light_share)
 
-    def grow(self, team: Team, frontier: Frontier, division: Division) -> None:
+    def _spare(self) -> Scratch:
+        """Return memory of the thread that calls the others."""
+        if not self.spare:
+            self.spare.append(Scratch())
+        return self.spare[0]
+
+    def grow(self, team: Team, frontier: Frontier) -> None:
         """Grow every tree, each on one thread."""
-        stats, columns, n_rows = frontier.stats, columns_of(frontier), frontier.rows.shape[1]
+        stats, columns, division = frontier.stats, columns_of(frontier), frontier.work["division"]
+        n_trees, n_rows, width = len(frontier.nodes), frontier.rows.shape[1], padded(stats.n_channels)
         n_slots = slots_needed((frontier.nodes.shape[1] + 1) // 2)
 
-        def share(lo: int, hi: int) -> IntArray:
-            own, counts = self.spare.pop() if self.spare else Scratch(), np.zeros(3, np.int64)
-            histograms = own.array("histograms", (n_slots, int(columns.bin_offsets[-1]), stats.q.shape[2]), np.int32)
+        def share(lo: int, hi: int) -> Any:
+            own = self.spare.pop() if self.spare else Scratch()
+            histograms = own.array("histograms", (n_slots, int(columns.bin_offsets[-1]), width), np.int32)
+            memory = memory_of(own, columns, histograms, np.zeros(4, np.int64), 1)
             cpu_quick.grow(
                 lo,
                 hi,
                 columns,
-                memory_of(own, columns, histograms, counts, 1),
+                memory,
                 frontier.rows,
                 stats.q,
                 frontier.nodes,
                 frontier.totals,
                 frontier.edges,
                 frontier.current,
-                own.array("buffer", (n_rows,), np.int32),
+                own.array("rows", (n_rows,), np.int32),
                 division.mass,
                 division.level,
                 division.stops,
                 division.heavy,
                 frontier.work["mass"],
-                criterion_number(stats),
-                stats.n_classes,
+                rule_of(stats),
                 stats.n_voting,
                 division.few,
-                unrolled(stats.q.shape[2]),
+                unrolled(width),
             )
             self.spare.append(own)
-            return counts
+            return memory.counts
 
-        n_trees = len(frontier.nodes)
-        work = 4 * n_trees * n_rows * len(columns.usable) * stats.q.shape[2]
+        work = 4 * n_trees * n_rows * len(columns.usable) * width
         division.counts += np.sum(team.map(share, n_trees, work), axis=0)
 
-    def expand(
-        self,
-        team: Team,
-        frontier: Frontier,
-        division: Division,
-        t: int,
-        small: int,
-        large: int,
-        histograms: NDArray[np.int32],
-    ) -> None:
+    def expand(self, team: Team, frontier: Frontier, t: int, small: int, large: int, histograms: NDArray[np.int32]) -> None:
         """Find the best classifiers of two siblings, or of the root if ``large`` is -1, in one tree."""
-        stats, columns = frontier.stats, columns_of(frontier)
+        stats, columns, division = frontier.stats, columns_of(frontier), frontier.work["division"]
         growth = cpu_quick.Growth(
             frontier.rows[t],
             of_tree(stats.q, t),
@@ -193,12 +226,13 @@ class Pruning:
             division.heavy[t],
             frontier.work["mass"][t],
         )
-        if not self.spare:
-            self.spare.append(Scratch())
-        n_parts = len(columns.blocks) if team.n_threads > 1 else 1
-        memory = memory_of(self.spare[0], columns, histograms, division.counts, n_parts)
-        rule = (criterion_number(stats), stats.n_classes, unrolled(stats.q.shape[2]))
-        Together(team, columns, growth, memory, *rule).expand(division.few, small, large, int(frontier.current[t]))
+        memory = memory_of(self._spare(), columns, histograms, division.counts, len(columns.blocks))
+        together = Together(team, columns, growth, memory, rule_of(stats), unrolled(histograms.shape[2]))
+        together.expand(division.few, small, large, int(frontier.current[t]))
+
+
+def rule_of(stats: Stats) -> Rule:
+    return Rule(criterion_number(stats), stats.n_classes, stats.one_hot)
 
 
 class Scratch:
@@ -215,13 +249,13 @@ class Scratch:
         return memory[:size].reshape(shape)
 
 
-def columns_of(frontier: Frontier) -> cpu_quick.Columns:
+def columns_of(frontier: Frontier) -> Columns:
     data, work = frontier.data, frontier.work
-    return cpu_quick.Columns(data.blocks, work["masks"], work["usable"], data.bin_offsets, data.has_missing, data.skipped)
+    return Columns(data.blocks, work["masks"], work["usable"], data.bin_offsets, data.has_missing, data.skipped)
 
 
 def memory_of(
-    own: Scratch, columns: cpu_quick.Columns, histograms: NDArray[np.int32], counts: IntArray, n_parts: int
+    own: Scratch, columns: Columns, histograms: NDArray[np.int32], counts: IntArray, n_parts: int
 ) -> cpu_quick.Memory:
     """Return scratch for one thread, or for ``n_parts`` blocks of features at the same time."""
     n_blocks, _, width = columns.blocks.shape
@@ -245,11 +279,10 @@ class Together:
     """The expansion of two siblings, shared by the team where that is worthwhile."""
 
     team: Team
-    columns: cpu_quick.Columns
+    columns: Columns
     growth: cpu_quick.Growth
     memory: cpu_quick.Memory
-    criterion: int
-    n_classes: int
+    rule: Rule
     lanes: tuple[int, ...]
 
     def expand(self, few: int, small: int, large: int, parent: int) -> None:
@@ -257,15 +290,15 @@ class Together:
         columns, growth, nodes = self.columns, self.growth, self.growth.nodes
         last = small if large < 0 else max(small, large)
         n_rows = int(nodes[last, STOP] - nodes[min(small, last), START])
-        if self.team.n_threads == 1 or n_rows * len(columns.usable) * growth.q.shape[1] < self.team.WORTH_SHARING:
-            rule = (self.criterion, self.n_classes, few)
-            cpu_quick.expand(columns, growth, self.memory, *rule, small, large, parent, self.lanes)
+        work = n_rows * len(columns.usable) * growth.heavy.shape[1]
+        if self.team.n_threads == 1 or work < self.team.WORTH_SHARING:
+            cpu_quick.expand(columns, growth, self.memory, self.rule, few, small, large, parent, self.lanes)
             return
-        small, large = cpu_quick.prepare(growth, small, large, parent, self.lanes)
-        masses = cpu_quick.class_masses(growth, self.criterion)
+        small, large = cpu_quick.prepare(growth, self.rule.one_hot, small, large, parent, self.lanes)
+        masses = cpu_quick.class_masses(growth, self.rule.criterion)
         pair = (small, large) if large >= 0 else (small,)
         light = [int(cpu_quick.mass_of(growth, *growth.stops[m])) for m in pair]
-        n_heavy = sum(int(growth.stops[m, cpu_quick.HEAVY] - nodes[m, START]) for m in pair)
+        n_heavy = sum(int(growth.stops[m, HEAVY] - nodes[m, START]) for m in pair)
         bests = self.sweep_histograms(small, large, masses, [*light, 0]) if n_heavy > few else None
         for s, m in enumerate(pair):
             histogram = self.memory.histograms[nodes[m, SLOT]] if bests else self.memory.histograms[0][:0]
@@ -278,7 +311,7 @@ class Together:
     def sweep_histograms(self, small: int, large: int, masses: IntArray, light: list[int]) -> list[Best]:
         """Count the heavy rows of the smaller sibling; return the best cuts of both on their heavy rows."""
         columns, growth, memory, n_blocks = self.columns, self.growth, self.memory, len(self.columns.blocks)
-        rows = growth.rows[growth.nodes[small, START] : growth.stops[small, cpu_quick.HEAVY]]
+        rows = growth.rows[growth.nodes[small, START] : growth.stops[small, HEAVY]]
         slot = growth.nodes[small, SLOT]
         child, none = memory.histograms[slot], memory.histograms[:0]
         other = memory.histograms[growth.nodes[large, SLOT]] if large >= 0 else child[:0]
@@ -286,39 +319,41 @@ class Together:
         n_chunks = min(-(-4 * self.team.n_threads // n_blocks), 1 + work // (4 * child.size))
         parts = none if n_chunks == 1 else np.zeros((n_chunks, *child.shape), np.int32)
         sums = parts if n_chunks > 1 else memory.histograms[slot : slot + 1]
-        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, rows, growth.q, sums, self.lanes)
-        added = self.team.map(cpu_growth.histogram, n_blocks * n_chunks, work, *counting)
-        memory.counts[cpu_quick.ADDED_HEAVY] += sum(added)
-        shared = (columns, growth.heavy[small], growth.heavy[large], self.criterion, self.n_classes, masses[0], *light[:2])
+        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, rows, growth.q, sums)
+        loop: Any = cpu_growth.histogram_of_classes if self.rule.one_hot else cpu_growth.histogram
+        how: Any = self.rule.n_classes if self.rule.one_hot else self.lanes
+        memory.counts[ADDED_HEAVY] += sum(self.team.map(loop, n_blocks * n_chunks, work, *counting, how))
+        shared = (columns, growth.heavy[small], growth.heavy[large], self.rule, masses[0], *light[:2])
         own = (parts, child, other, memory.bounds, self.lanes)
         found = self.team.map(cpu_quick.sweep_pair, len(columns.usable), child.size * (6 + n_chunks), *shared, *own)
         return [max(bests, key=lambda best: best[0]) for bests in zip(*found, strict=True)]  # the first of equals
 
     def finish(self, m: int, histogram: NDArray[np.int32], bounds: IntArray, masses: IntArray, light: int) -> None:
         """As `gpuboost.backends.cpu_quick.finish`."""
-        columns, growth, memory, n_classes = self.columns, self.growth, self.memory, self.n_classes
+        columns, growth, memory = self.columns, self.growth, self.memory
         node, edges, heavy = growth.nodes[m], growth.edges[m], growth.heavy[m]
         first, (heavy_stop, light_stop) = node[START], growth.stops[m]
         total = np.zeros_like(heavy)
-        total[:n_classes] = edges[:] = growth.totals[m]
-        best = (cpu_quick.constant_score(total, self.criterion), -1, 0, 0)
+        total[: self.rule.n_classes] = edges[:] = growth.totals[m]
+        best = (cpu_search.constant_score(total, self.rule.criterion), -1, 0, 0)
         counted = len(histogram) > 0
         hopeless = not counted and light > cpu_quick.mass_of(growth, first, heavy_stop)
         if not counted and not hopeless:
             rows, own = growth.rows[first:heavy_stop], (histogram, heavy, masses[0], light, bounds)
-            memory.counts[cpu_quick.ADDED_HEAVY] += self.search(columns.masks, rows, *own)
+            memory.counts[ADDED_HEAVY] += self.search(columns.masks, rows, *own)
             if light == 0:
                 cpu_quick.queue(cpu_quick.best_found(memory.found, best, edges), node)
                 return
         if hopeless:
             bounds[:] = np.iinfo(np.int64).max
         else:
-            cpu_quick.to_bounds(bounds, columns, heavy, total, self.criterion, n_classes, masses, light)
-        memory.counts[cpu_quick.LIGHT_ROWS] += light_stop - heavy_stop
+            cpu_quick.to_bounds(bounds, columns, heavy, total, self.rule, masses, light)
+        memory.counts[LIGHT_ROWS] += light_stop - heavy_stop
         rows, own = growth.rows[heavy_stop if counted else first : light_stop], (histogram, total, masses[1], 0, memory.scores)
         for most in cpu_quick.BATCHES:
             if cpu_quick.choose(bounds, columns, best, len(columns.usable) if hopeless else most, memory.chosen):
-                memory.counts[cpu_quick.ADDED_LIGHT] += self.search(memory.chosen, rows, *own)
+                memory.counts[VISITED_LIGHT] += len(rows) * np.count_nonzero(memory.chosen)
+                memory.counts[ADDED_LIGHT] += self.search(memory.chosen, rows, *own)
                 best = cpu_quick.best_found(memory.found, best, edges)
         cpu_quick.queue(best, node)
 
@@ -332,11 +367,11 @@ class Together:
         light: int,
         scores: IntArray,
     ) -> int:
-        """As `gpuboost.backends.cpu_quick.search_blocks`, for all blocks."""
-        columns, memory, width = self.columns, self.memory, self.growth.q.shape[1]
+        """As `gpuboost.backends.cpu_search.search_blocks`, for all blocks."""
+        columns, memory = self.columns, self.memory
         n_features = int(np.unpackbits(chosen.view(np.uint8)).sum())
-        rule = (self.criterion, self.n_classes, masses, light)
+        rule = (self.rule, masses, light)
         into = (memory.sums, memory.occupied, scores, memory.found, self.lanes)
-        work = len(rows) * n_features * width
+        work = len(rows) * n_features * len(start)
         shared = (chosen, columns, rows, self.growth.q, histogram, start, *rule, *into)
-        return int(sum(self.team.map(cpu_quick.search_blocks, len(columns.blocks), work, *shared)))
+        return int(sum(self.team.map(cpu_search.search_blocks, len(columns.blocks), work, *shared)))

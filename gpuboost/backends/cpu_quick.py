@@ -25,30 +25,21 @@ import numpy as np
 
 from gpuboost.backends import cpu_growth
 from gpuboost.backends.base import BASELINE, CUT, FEATURE, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
-from gpuboost.backends.cpu_growth import AHEAD, EDGE, GINI, REBEL, Best, add_row, differing, gini, move, purity, rounding
-from gpuboost.backends.jit import Array, Float, Int, compiled
-from gpuboost.backends.simd import lowest_bit, prefetch, sweep_row
-from gpuboost.binning import MISSING_CODE
-
-N_BUCKETS = 256
-"""Masses are sorted into buckets by their exponent and the two bits behind it."""
+from gpuboost.backends.cpu_growth import EDGE, GINI, REBEL, Best, add_row, rounding
+from gpuboost.backends.cpu_heavy import Rule, first_from
+from gpuboost.backends.cpu_one_hot import CLASS, WEIGHT
+from gpuboost.backends.cpu_search import Columns, at_least, constant_score, search_blocks, worth
+from gpuboost.backends.jit import Array, Int, compiled
 
 HEAVY, LIGHT = 0, 1
 """Columns of ``stops``, where these rows of a node end."""
 
-ADDED_HEAVY, ADDED_LIGHT, LIGHT_ROWS = 0, 1, 2
-"""Entries of ``counts``: (row, feature) pairs added for bounds, and to finish features; the light rows of all nodes."""
+ADDED_HEAVY, ADDED_LIGHT, VISITED_LIGHT, LIGHT_ROWS = range(4)
+"""Entries of ``counts``: (row, feature) pairs that were added for bounds, and to finish features; (row, block) pairs that were
+looked at for the latter; the light rows of all nodes."""
 
-
-class Columns(NamedTuple):
-    """The codes of a `gpuboost.backends.cpu_backend.CpuMatrix`, the features that may be cut, and their bits in each block."""
-
-    blocks: Array
-    masks: Array
-    usable: Array
-    bin_offsets: Array
-    has_missing: Array
-    skipped: Array
+BATCHES = (1, 8, 2**62)
+"""How many features are finished at a time: the most promising one, a few, and all that are left to be finished."""
 
 
 class Growth(NamedTuple):
@@ -95,7 +86,7 @@ class Memory(NamedTuple):
         The best cut of each block, as `Best`, and its edges.
     chosen : ndarray of uint64, shape (n_blocks,)
         The bits of some features.
-    counts : ndarray of int64, shape (3,)
+    counts : ndarray of int64, shape (4,)
     """
 
     histograms: Array
@@ -108,61 +99,6 @@ class Memory(NamedTuple):
     counts: Array
 
 
-# ---- heavy and light rows ----------------------------------------------------------------------------------------------------
-
-
-@compiled
-def bucket(mass: int) -> Int:
-    """Return 0 for no mass, else 1 + the place of ``mass`` among the quarters of all powers of two."""
-    return np.uint64(1 + (np.float64(mass).view(np.int64) >> 50) - (1023 << 2)) if mass > 0 else np.uint64(0)
-
-
-@compiled
-def weigh(rows: Array, q: Array, mass: Array, numbers: Array, sums: Array) -> None:
-    """Work out the mass of ``rows``; add to the number and to the mass of the rows in every bucket."""
-    for i in range(len(rows)):
-        row = np.int64(rows[i])
-        m = np.int64(0)
-        for c in range(q.shape[1]):
-            m += abs(np.int64(q[row, c]))
-        mass[row] = m
-        b = bucket(m)
-        numbers[b] += 1
-        sums[b] += m
-
-
-@compiled
-def divide(rows: Array, mass: Array, numbers: Array, least: int, level: Array, out: Array) -> None:
-    """Write ``rows`` to ``out``: first those in buckets from ``least`` on, then lighter ones, then those without mass.
-
-    The order is kept within each of them. ``numbers`` are those of `weigh`.
-    """
-    level_of = np.empty(N_BUCKETS, np.uint8)
-    at = np.zeros(4, np.int64)
-    for b in range(N_BUCKETS):
-        level_of[b] = 0 if b >= least and b > 0 else 1 if b > 0 else 2
-        at[level_of[b] + 1] += numbers[b]
-    at[2] += at[1]
-    for i in range(len(rows)):
-        row = rows[i]
-        own = level_of[bucket(mass[row])]
-        level[row] = own
-        out[at[own]] = row
-        at[own] += 1
-
-
-@compiled
-def first_from(level: Array, rows: Array, start: int, stop: int, least: int) -> Int:
-    """Return the first of the places start..stop-1 whose row has at least this level, or stop."""
-    while start < stop:
-        middle = (start + stop) // 2
-        if level[rows[middle]] >= least:
-            stop = middle
-        else:
-            start = middle + 1
-    return start
-
-
 @compiled
 def mass_of(growth: Growth, start: int, stop: int) -> Int:
     total = np.int64(0)
@@ -171,314 +107,13 @@ def mass_of(growth: Growth, start: int, stop: int) -> Int:
     return total
 
 
-# ---- few rows ----------------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def fill(
-    block: int, mask: int, columns: Columns, rows: Array, q: Array, sums: Array, occupied: Array, lanes: tuple[int, ...]
-) -> Int:
-    """Add up ``q`` over ``rows`` by bin of the block's features in ``mask``, without their skipped bins; return how often.
-
-    See `gpuboost.backends.cpu_growth.histogram`.
-    """
-    n_rows, width = columns.blocks.shape[1:]
-    n_channels, first = q.shape[1], block * width
-    base = columns.bin_offsets[first]
-    flat_blocks, flat_q, flat, bins = columns.blocks.reshape(-1), q.reshape(-1), sums.reshape(-1), occupied.reshape(-1)
-    one = np.uint64(1)
-    n_added = np.int64(0)
-    for i in range(len(rows)):
-        row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, len(rows) - 1)])
-        prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
-        prefetch(flat_q, np.uint64(later * n_channels))
-        at = (block * n_rows + row) * width
-        bits = differing(flat_blocks, at, columns.skipped, first, width) & mask
-        while bits != 0:
-            n = np.int64(lowest_bit(bits))
-            bits &= bits - one
-            f, code = np.uint64(first + n), np.uint64(flat_blocks[np.uint64(at + n)])
-            bins[np.uint64(4) * f + (code >> np.uint64(6))] |= one << (code & np.uint64(63))
-            add_row(flat, columns.bin_offsets[f] - base + np.int64(code), flat_q, row, n_channels, lanes)
-            n_added += 1
-    return n_added
-
-
-@compiled
-def take(f: int, base: int, columns: Columns, histogram: Array, sums: Array, occupied: Array) -> None:
-    """Take over the feature's sums from a histogram, in place of rows that are in it already."""
-    n_channels = sums.shape[1]
-    flat, source = sums.reshape(-1), histogram.reshape(-1)
-    first, n_bins = columns.bin_offsets[f], columns.bin_offsets[f + 1] - columns.bin_offsets[f]
-    skip = columns.skipped[f]
-    for b in range(n_bins):
-        if b != skip:
-            occupied[f, b >> 6] |= np.uint64(1) << np.uint64(b & 63)
-            for c in range(n_channels):
-                flat[(first - base + b) * n_channels + c] = source[(first + b) * n_channels + c]
-
-
-@compiled
-def list_bins(f: int, skip: int, occupied: Array, bins: Array) -> Int:
-    """Write the feature's bins that have to be looked at to ``bins``, in order; return their number.
-
-    After an empty bin a cut is worth what it was before, and the first one wins. So these are the occupied and the skipped bin,
-    and the first, if any values are missing.
-    """
-    one = np.uint64(1)
-    occupied[f, skip >> 6] |= one << np.uint64(skip & 63)
-    if occupied[f, 0] & one:
-        occupied[f, 0] |= one << one
-    n = 0
-    for word in range(4):
-        bits = occupied[f, word]
-        occupied[f, word] = 0
-        while bits != 0:
-            bins[n] = 64 * word + np.int64(lowest_bit(bits))
-            bits &= bits - one
-            n += 1
-    return n
-
-
-@compiled
-def search_edge(
-    f: int, at: int, bins: Array, sums: Array, start: Array, work: Array, best: Best, lanes: tuple[int, ...]
-) -> Best:
-    """As `gpuboost.backends.cpu_growth.sweep`, over the listed bins. The feature's sums begin in row ``at`` of ``sums``."""
-    n_channels = len(start)
-    score, feature, chosen, side = best
-    flat, edges, missing = sums.reshape(-1), work[0], work[1]
-    for c in range(n_channels):
-        edges[c] = start[c]
-        missing[c] = 2 * flat[at * n_channels + c]
-    first = 1 if bins[0] == MISSING_CODE else 0
-    for i in range(first, len(bins)):
-        place = (at + bins[i]) * n_channels
-        right, left = np.int64(0), np.int64(0)
-        if first == 0 and len(lanes) > 0:
-            right = sweep_row(edges, flat, np.uint64(place), lanes)
-        else:
-            for c in range(n_channels):
-                edge = edges[c] - 2 * flat[place + c]
-                edges[c] = edge
-                right += abs(edge)
-        if first == 1:
-            for c in range(n_channels):
-                left += abs(edges[c] - missing[c])
-            if left > score:
-                score, feature, chosen, side = left, f, bins[i], 1
-        if right > score:
-            score, feature, chosen, side = right, f, bins[i], 1 - first
-    return score, feature, chosen, side
-
-
-@compiled
-def search_gini(
-    f: int, at: int, bins: Array, sums: Array, start: Array, n_classes: int, whole: float, work: Array, best: Best
-) -> Best:
-    """As `gpuboost.backends.cpu_growth.sweep_gini`, over the listed bins."""
-    n_channels = len(start)
-    score, feature, chosen, side = best
-    most = np.int64(score).view(np.float64)
-    flat, both, slack = sums.reshape(-1), work.reshape(-1), rounding(start, n_classes)
-    n_sides = 2 if bins[0] == MISSING_CODE else 1
-    for c in range(n_channels):
-        both[c] = flat[at * n_channels + c] if n_sides == 2 else 0
-        both[n_channels + c] = 0
-    left_bound, right_bound = np.inf, np.inf
-    for i in range(n_sides - 1, len(bins)):
-        moved = 2.0 * np.float64(move(both, 0, flat, at + bins[i], n_channels))
-        left_bound += moved
-        if left_bound > most:
-            found = gini(work[0], start, n_classes, whole)
-            left_bound = found + slack
-            if found > most:
-                most, feature, chosen, side = found, f, bins[i], 1
-        if n_sides == 2:
-            add_row(both, 1, flat, at + bins[i], n_channels, ())
-            right_bound += moved
-            if right_bound > most:
-                found = gini(work[1], start, n_classes, whole)
-                right_bound = found + slack
-                if found > most:
-                    most, feature, chosen, side = found, f, bins[i], 0
-    return np.float64(most).view(np.int64), feature, chosen, side
-
-
-@compiled
-def search_rebel(
-    f: int, at: int, bins: Array, sums: Array, start: Array, mass: Array, whole: float, work: Array, best: Best
-) -> Best:
-    """As `gpuboost.backends.cpu_growth.sweep_rebel`, over the listed bins."""
-    n_channels = len(start)
-    score, feature, chosen, side = best
-    most, roots, flat = np.int64(score).view(np.float64), np.empty(len(mass), np.float64), sums.reshape(-1)
-    n_sides = 2 if bins[0] == MISSING_CODE else 1
-    for c in range(n_channels):
-        work[0, c] = start[c] - (2 * flat[at * n_channels + c] if n_sides == 2 else 0)
-        work[1, c] = start[c]
-    for i in range(n_sides - 1, len(bins)):
-        for s in range(n_sides):
-            for c in range(n_channels):
-                work[s, c] -= 2 * flat[(at + bins[i]) * n_channels + c]
-            found = whole - cpu_growth.exponential_loss(work[s], mass, roots)
-            if found > most:
-                most, feature, chosen, side = found, f, bins[i], 1 - s
-    return np.float64(most).view(np.int64), feature, chosen, side
-
-
-# ---- features ----------------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def constant_score(start: Array, criterion: int) -> Int:
-    score = np.int64(0)
-    if criterion == EDGE:
-        for c in range(len(start)):
-            score += abs(np.int64(start[c]))
-    return score
-
-
-@compiled
-def worth(start: Array, criterion: int, n_classes: int, mass: Array) -> Float:
-    """Return what a cut's worth is compared with: the purity or the loss of all rows."""
-    if criterion == GINI:
-        return purity(start, n_classes)
-    if criterion == REBEL:
-        return cpu_growth.exponential_loss(start, mass, np.empty(len(mass), np.float64))
-    return 0.0
-
-
-@compiled
-def at_least(best: Best, constant: Int, criterion: int, light: int) -> Best:
-    """Return what a feature has to beat on the heavy rows to matter, after ``best`` has been found on them.
-
-    The light rows cannot take more than their mass from the purities of a cut, nor add more to those of another.
-    """
-    score = constant
-    if criterion == GINI:
-        score = np.float64(max(np.int64(best[0]).view(np.float64) - 2.0 * light, 0.0)).view(np.int64)
-    return score, np.int64(-1), np.int64(0), np.int64(0)
-
-
-@compiled
-def search_blocks(
-    lo: int,
-    hi: int,
-    chosen: Array,
-    columns: Columns,
-    rows: Array,
-    q: Array,
-    histogram: Array,
-    start: Array,
-    criterion: int,
-    n_classes: int,
-    mass: Array,
-    light: int,
-    sums: Array,
-    occupied: Array,
-    scores: Array,
-    found: Array,
-    lanes: tuple[int, ...],
-) -> Int:
-    """Sum and search the chosen features of the blocks lo..hi-1. Return the number of (row, feature) pairs that were added.
-
-    Parameters
-    ----------
-    rows : ndarray of int32
-        What to add, to the sums in ``histogram`` unless that is empty.
-    start : ndarray of int32, shape (C,)
-        Channel sums of the rows and of those in the histogram.
-    light : int
-        The mass of the rows that are not there.
-    scores : ndarray of int64
-        Gets the best score of each chosen feature, or one that is too low to matter.
-    found : ndarray of int64
-        Gets the best cut of each block with its edges; its score is -1 if no cut beats the constant classifier.
-    """
-    n_channels, width = q.shape[1], columns.blocks.shape[2]
-    work, bins = np.zeros((2, n_channels), np.int32), np.empty(256, np.int64)
-    constant, whole = constant_score(start, criterion), worth(start, criterion, n_classes, mass)
-    top = (constant, np.int64(-1), np.int64(0), np.int64(0))
-    n_added = np.int64(0)
-    for block in range(lo, hi):
-        best = (np.int64(-1), np.int64(-1), np.int64(0), np.int64(0))
-        own, base = sums[block % len(sums)], columns.bin_offsets[min(block * width, len(columns.bin_offsets) - 1)]
-        if len(histogram):
-            bits = chosen[block]
-            while bits != 0:
-                f = block * width + np.int64(lowest_bit(bits))
-                bits &= bits - np.uint64(1)
-                take(f, base, columns, histogram, own, occupied)
-        if chosen[block]:
-            n_added += fill(block, chosen[block], columns, rows, q, own, occupied, lanes)
-        bits = chosen[block]
-        while bits != 0:
-            f = block * width + np.int64(lowest_bit(bits))
-            bits &= bits - np.uint64(1)
-            at = columns.bin_offsets[f] - base
-            listed = bins[: list_bins(f, np.int64(columns.skipped[f]), occupied, bins)]
-            complete(at, listed, np.int64(columns.skipped[f]), own, start, work, lanes)
-            now = at_least(top, constant, criterion, light)
-            if criterion == GINI:
-                now = search_gini(f, at, listed, own, start, n_classes, whole, work, now)
-            elif criterion == REBEL:
-                now = search_rebel(f, at, listed, own, start, mass, whole, work, now)
-            else:
-                now = search_edge(f, at, listed, own, start, work, now, lanes)
-            scores[f] = now[0]
-            if now[1] >= 0 and now[0] > best[0]:
-                best = now
-                write_edges(best, at, own, start, found[block, 4:])
-            if now[0] > top[0]:
-                top = now
-            clear(at, listed, own)
-        found[block, 0], found[block, 1], found[block, 2], found[block, 3] = best
-    return n_added
-
-
-@compiled
-def complete(at: int, bins: Array, skip: int, sums: Array, start: Array, work: Array, lanes: tuple[int, ...]) -> None:
-    """Give the skipped bin what all others leave."""
-    n_channels = len(start)
-    flat, others = sums.reshape(-1), work.reshape(-1)
-    for c in range(n_channels):
-        others[c] = 0
-    for i in range(len(bins)):
-        add_row(others, 0, flat, at + bins[i], n_channels, lanes)
-    for c in range(n_channels):
-        flat[(at + skip) * n_channels + c] = start[c] - others[c]
-
-
-@compiled
-def write_edges(best: Best, at: int, sums: Array, start: Array, edges: Array) -> None:
-    """Write the edges of a cut of the feature whose sums begin in row ``at``."""
-    cut, missing_left = best[2], best[3]
-    for c in range(len(start)):
-        left = np.int64(0)
-        for b in range(1 - missing_left, cut + 1):
-            left += np.int64(sums[at + b, c])
-        edges[c] = np.int64(start[c]) - 2 * left
-
-
-@compiled
-def clear(at: int, bins: Array, sums: Array) -> None:
-    n_channels = sums.shape[1]
-    flat = sums.reshape(-1)
-    for i in range(len(bins)):
-        place = np.uint64((at + bins[i]) * n_channels)
-        for c in range(n_channels):
-            flat[place + np.uint64(c)] = 0
-
-
 @compiled
 def sweep(
     f: int,
     columns: Columns,
     histogram: Array,
     start: Array,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     mass: Array,
     whole: float,
     work: Array,
@@ -486,12 +121,12 @@ def sweep(
     lanes: tuple[int, ...],
 ) -> Any:
     offsets, has_missing = columns.bin_offsets, columns.has_missing
-    if criterion == GINI:
-        return cpu_growth.sweep_gini(f, offsets, has_missing, histogram, start, n_classes, 0, whole, best)
-    if criterion == REBEL:
+    if rule.criterion == GINI:
+        return cpu_growth.sweep_gini(f, offsets, has_missing, histogram, start, rule.n_classes, 0, whole, best)
+    if rule.criterion == REBEL:
         roots = np.empty(len(mass), np.float64)
-        return cpu_growth.sweep_rebel(f, offsets, has_missing, histogram, start, n_classes, 0, mass, roots, best)
-    return cpu_growth.sweep(f, offsets, has_missing, histogram, start, work[0], n_classes, 0, best, lanes)
+        return cpu_growth.sweep_rebel(f, offsets, has_missing, histogram, start, rule.n_classes, 0, mass, roots, best)
+    return cpu_growth.sweep(f, offsets, has_missing, histogram, start, work[0], rule.n_classes, 0, best, lanes)
 
 
 @compiled
@@ -501,8 +136,7 @@ def sweep_pair(
     columns: Columns,
     start: Array,
     other_start: Array,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     mass: Array,
     light: int,
     other_light: int,
@@ -516,29 +150,26 @@ def sweep_pair(
 
     ``scores`` (2, n_features) gets the best of each feature, or a score that is too low to matter.
     """
-    work = np.zeros((2, child.shape[1]), np.int32)
+    work, criterion = np.zeros((2, child.shape[1]), np.int32), rule.criterion
     constant, other_constant = constant_score(start, criterion), constant_score(other_start, criterion)
     best, other_best = (
         (constant, np.int64(-1), np.int64(0), np.int64(0)),
         (other_constant, np.int64(-1), np.int64(0), np.int64(0)),
     )
-    whole, other_whole = worth(start, criterion, n_classes, mass), worth(other_start, criterion, n_classes, mass)
+    whole, other_whole = worth(start, rule, mass), worth(other_start, rule, mass)
     for u in range(lo, hi):
         f = columns.usable[u]
         cpu_growth.complete(f, columns.bin_offsets, columns.skipped, start, parts, child, other, work[0], lanes)
         now = at_least(best, constant, criterion, light)
-        now = sweep(f, columns, child, start, criterion, n_classes, mass, whole, work, now, lanes)
+        now = sweep(f, columns, child, start, rule, mass, whole, work, now, lanes)
         scores[0, f] = now[0]
         best = now if now[1] >= 0 and now[0] > best[0] else best
         if len(other):
             now = at_least(other_best, other_constant, criterion, other_light)
-            now = sweep(f, columns, other, other_start, criterion, n_classes, mass, other_whole, work, now, lanes)
+            now = sweep(f, columns, other, other_start, rule, mass, other_whole, work, now, lanes)
             scores[1, f] = now[0]
             other_best = now if now[1] >= 0 and now[0] > other_best[0] else other_best
     return best, other_best
-
-
-# ---- nodes -------------------------------------------------------------------------------------------------------------------
 
 
 @compiled
@@ -548,21 +179,17 @@ def beats(score: int, f: int, best: Best) -> Int:
 
 
 @compiled
-def to_bounds(
-    scores: Array, columns: Columns, heavy: Array, total: Array, criterion: int, n_classes: int, masses: Array, light: int
-) -> None:
+def to_bounds(scores: Array, columns: Columns, heavy: Array, total: Array, rule: Rule, masses: Array, light: int) -> None:
     """Turn the best scores on the heavy rows into bounds of the scores on all rows.
 
     ``masses`` (2, n_classes) are the sums of abs(q) over the heavy rows and over all rows, for the criterion "rebel".
     """
-    more, slack = 0.0, rounding(total, n_classes)
-    if criterion == GINI:
-        more = worth(heavy, criterion, n_classes, masses[0]) - worth(total, criterion, n_classes, masses[1]) + light
-    elif criterion == REBEL:
-        more = worth(total, criterion, n_classes, masses[1]) - worth(heavy, criterion, n_classes, masses[0])
-        slack = rounding(masses[1], n_classes)
+    of_heavy, of_all = worth(heavy, rule, masses[0]), worth(total, rule, masses[1])
+    more, slack = of_heavy - of_all + light, rounding(total, rule.n_classes)
+    if rule.criterion == REBEL:
+        more, slack = of_all - of_heavy, rounding(masses[1], rule.n_classes)
     for f in columns.usable:
-        if criterion == EDGE:
+        if rule.criterion == EDGE:
             scores[f] += light
         else:
             scores[f] = np.float64(max(np.int64(scores[f]).view(np.float64) + more + slack, 0.0)).view(np.int64)
@@ -596,45 +223,6 @@ def choose(bounds: Array, columns: Columns, best: Best, most: int, chosen: Array
     return n > 0
 
 
-BATCHES = (1, 8, 2**62)
-"""How many features are finished at a time: the most promising one, a few, and all that are left to be finished."""
-
-
-@compiled
-def prepare(growth: Growth, small: int, large: int, parent: int, lanes: tuple[int, ...]) -> tuple[Int, Int]:
-    """Find the heavy rows of two siblings, or of the root; return the one with fewer of them, and the other.
-
-    The other one inherits the parent's slot.
-    """
-    rows, nodes, stops, heavy = growth.rows, growth.nodes, growth.stops, growth.heavy
-    for m in (small, large):
-        if m >= 0:
-            stops[m, HEAVY] = first_from(growth.level, rows, nodes[m, START], nodes[m, STOP], 1)
-            stops[m, LIGHT] = first_from(growth.level, rows, stops[m, HEAVY], nodes[m, STOP], 2)
-    if large >= 0 and stops[large, HEAVY] - nodes[large, START] < stops[small, HEAVY] - nodes[small, START]:
-        nodes[small, SLOT], nodes[large, SLOT] = nodes[large, SLOT], nodes[small, SLOT]
-        small, large = large, small
-    flat_heavy, flat_q, n_channels = heavy.reshape(-1), growth.q.reshape(-1), growth.q.shape[1]
-    heavy[small] = 0
-    for i in range(nodes[small, START], stops[small, HEAVY]):
-        add_row(flat_heavy, small, flat_q, np.int64(rows[i]), n_channels, lanes)
-    if large >= 0:
-        heavy[large] = heavy[parent] - heavy[small]
-    return small, large
-
-
-@compiled
-def class_masses(growth: Growth, criterion: int) -> Array:
-    """Return the sums of abs(q) over the root's heavy rows and over all its rows, for the criterion "rebel"."""
-    masses = np.zeros((2, len(growth.class_mass)), np.int64)
-    masses[1] = growth.class_mass
-    if criterion == REBEL:
-        for i in range(growth.nodes[0, START], growth.stops[0, HEAVY]):
-            for c in range(masses.shape[1]):
-                masses[0, c] += abs(np.int64(growth.q[growth.rows[i], c]))
-    return masses
-
-
 @compiled
 def best_found(found: Array, best: Best, edges: Array) -> Best:
     """Return the better one of ``best`` and what the blocks have found; its edges are written to ``edges``."""
@@ -654,12 +242,50 @@ def queue(best: Best, node: Array) -> None:
 
 
 @compiled
+def prepare(growth: Growth, one_hot: bool, small: int, large: int, parent: int, lanes: tuple[int, ...]) -> tuple[Int, Int]:
+    """Find the heavy rows of two siblings, or of the root; return the one with fewer of them, and the other.
+
+    The other one inherits the parent's slot.
+    """
+    rows, nodes, stops, heavy = growth.rows, growth.nodes, growth.stops, growth.heavy
+    for m in (small, large):
+        if m >= 0:
+            stops[m, HEAVY] = first_from(growth.level, rows, nodes[m, START], nodes[m, STOP], 1)
+            stops[m, LIGHT] = first_from(growth.level, rows, stops[m, HEAVY], nodes[m, STOP], 2)
+    if large >= 0 and stops[large, HEAVY] - nodes[large, START] < stops[small, HEAVY] - nodes[small, START]:
+        nodes[small, SLOT], nodes[large, SLOT] = nodes[large, SLOT], nodes[small, SLOT]
+        small, large = large, small
+    flat_heavy, flat_q, n_channels = heavy.reshape(-1), growth.q.reshape(-1), heavy.shape[1]
+    heavy[small] = 0
+    for i in range(nodes[small, START], stops[small, HEAVY]):
+        row = np.int64(rows[i])
+        if one_hot:
+            heavy[small, growth.q[row, CLASS]] += growth.q[row, WEIGHT]
+        else:
+            add_row(flat_heavy, small, flat_q, row, n_channels, lanes)
+    if large >= 0:
+        heavy[large] = heavy[parent] - heavy[small]
+    return small, large
+
+
+@compiled
+def class_masses(growth: Growth, criterion: int) -> Array:
+    """Return the sums of abs(q) over the root's heavy rows and over all its rows, for the criterion "rebel"."""
+    masses = np.zeros((2, len(growth.class_mass)), np.int64)
+    masses[1] = growth.class_mass
+    if criterion == REBEL:
+        for i in range(growth.nodes[0, START], growth.stops[0, HEAVY]):
+            for c in range(masses.shape[1]):
+                masses[0, c] += abs(np.int64(growth.q[growth.rows[i], c]))
+    return masses
+
+
+@compiled
 def expand(
     columns: Columns,
     growth: Growth,
     memory: Memory,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     few: int,
     small: int,
     large: int,
@@ -672,8 +298,8 @@ def expand(
     """
     rows, nodes, stops, q = growth.rows, growth.nodes, growth.stops, growth.q
     n_blocks, none = len(columns.blocks), memory.histograms[0][:0]
-    small, large = prepare(growth, small, large, parent, lanes)
-    masses = class_masses(growth, criterion)
+    small, large = prepare(growth, rule.one_hot, small, large, parent, lanes)
+    masses = class_masses(growth, rule.criterion)
     pair = (small, large)
     light, n_heavy = np.zeros(2, np.int64), np.int64(0)
     for s in range(2):
@@ -686,18 +312,19 @@ def expand(
         child = memory.histograms[slot]
         other = memory.histograms[nodes[large, SLOT]] if large >= 0 else none
         own = rows[nodes[small, START] : stops[small, HEAVY]]
-        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets)
-        memory.counts[ADDED_HEAVY] += cpu_growth.histogram(
-            0, n_blocks, *counting, own, q, memory.histograms[slot : slot + 1], lanes
-        )
+        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, own, q)
+        sums = memory.histograms[slot : slot + 1]
+        if rule.one_hot:
+            memory.counts[ADDED_HEAVY] += cpu_growth.histogram_of_classes(0, n_blocks, *counting, sums, rule.n_classes)
+        else:
+            memory.counts[ADDED_HEAVY] += cpu_growth.histogram(0, n_blocks, *counting, sums, lanes)
         bests = sweep_pair(
             0,
             len(columns.usable),
             columns,
             growth.heavy[small],
             growth.heavy[large],
-            criterion,
-            n_classes,
+            rule,
             masses[0],
             light[0],
             light[1],
@@ -714,7 +341,7 @@ def expand(
             if light[s] == 0 and n_heavy > few:
                 cpu_growth.settle(bests[s], columns.bin_offsets, histogram, nodes[m], growth.totals[m], growth.edges[m])
             else:
-                finish(m, columns, growth, memory, histogram, memory.bounds[s], criterion, n_classes, masses, light[s], lanes)
+                finish(m, columns, growth, memory, histogram, memory.bounds[s], rule, masses, light[s], lanes)
 
 
 @compiled
@@ -725,8 +352,7 @@ def finish(
     memory: Memory,
     histogram: Array,
     bounds: Array,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     masses: Array,
     light: int,
     lanes: tuple[int, ...],
@@ -734,9 +360,9 @@ def finish(
     """Find the best classifier of node m. ``bounds`` are the scores on its heavy rows, if there is a histogram of them."""
     nodes, stops, edges = growth.nodes, growth.stops, growth.edges[m]
     first, heavy_stop, light_stop = nodes[m, START], stops[m, HEAVY], stops[m, LIGHT]
-    n_blocks, n_channels = len(columns.blocks), growth.q.shape[1]
-    total, heavy = np.zeros(n_channels, np.int32), growth.heavy[m]
-    for c in range(n_classes):
+    n_blocks, heavy, criterion = len(columns.blocks), growth.heavy[m], rule.criterion
+    total = np.zeros_like(heavy)
+    for c in range(rule.n_classes):
         total[c] = growth.totals[m, c]
         edges[c] = total[c]
     best = (constant_score(total, criterion), np.int64(-1), np.int64(0), np.int64(0))
@@ -751,8 +377,7 @@ def finish(
             growth.q,
             histogram,
             heavy,
-            criterion,
-            n_classes,
+            rule,
             masses[0],
             light,
             memory.sums,
@@ -767,11 +392,12 @@ def finish(
     if hopeless:
         bounds[:] = np.iinfo(np.int64).max
     else:
-        to_bounds(bounds, columns, heavy, total, criterion, n_classes, masses, light)
+        to_bounds(bounds, columns, heavy, total, rule, masses, light)
     memory.counts[LIGHT_ROWS] += light_stop - heavy_stop
     start = heavy_stop if len(histogram) else first
     for most in BATCHES:
         if choose(bounds, columns, best, len(columns.usable) if hopeless else most, memory.chosen):
+            memory.counts[VISITED_LIGHT] += (light_stop - start) * np.count_nonzero(memory.chosen)
             memory.counts[ADDED_LIGHT] += search_blocks(
                 0,
                 n_blocks,
@@ -781,8 +407,7 @@ def finish(
                 growth.q,
                 histogram,
                 total,
-                criterion,
-                n_classes,
+                rule,
                 masses[1],
                 0,
                 memory.sums,
@@ -813,8 +438,7 @@ def grow(
     stops: Array,
     heavy: Array,
     class_mass: Array,
-    criterion: int,
-    n_classes: int,
+    rule: Rule,
     n_voting: int,
     few: int,
     lanes: tuple[int, ...],
@@ -826,7 +450,7 @@ def grow(
         growth = Growth(
             rows[t], q[own], nodes[t], totals[t], edges[t], mass[own], level[own], stops[t], heavy[t], class_mass[t]
         )
-        expand(columns, growth, memory, criterion, n_classes, few, 0, -1, -1, lanes)
+        expand(columns, growth, memory, rule, few, 0, -1, -1, lanes)
         for s in range(n_cuts):
             if not cpu_growth.select(s, nodes[t : t + 1], current[t : t + 1], len(memory.histograms)):
                 break
@@ -836,4 +460,4 @@ def grow(
             cpu_growth.partition(columns.blocks, rows[t], buffer, nodes[t], totals[t], edges[t], n_voting, parent)
             if s + 1 < n_cuts:
                 small, large = cpu_growth.order_children(nodes[t], parent)
-                expand(columns, growth, memory, criterion, n_classes, few, small, large, parent, lanes)
+                expand(columns, growth, memory, rule, few, small, large, parent, lanes)

@@ -57,9 +57,10 @@ class AdaBoostMHClassifier(BoostingClassifier):
         The share of the rows, at least one, that each round's tree is grown from, drawn at random whatever their weights
         (stochastic boosting). With ``weight_trim``, from the heaviest of those drawn.
     quick : bool, default False
-        Leave out additions that exact bounds show to be unnecessary (QuickBoost): the model is the same, byte for byte. Only
-        the CPU backend does so, and only where it expects to gain by it: with many features, and late, when few rows hold the
-        weight.
+        Leave out additions that exact bounds show to be unnecessary (QuickBoost). The model is the same, byte for byte. It pays
+        with hundreds of features, once few rows hold nearly all of the boosting weights. Only the CPU backend prunes: it times
+        both ways and takes the faster one, and so loses next to nothing where it does not pay. With
+        ``min_weight_fraction_leaf`` nothing is pruned.
     variant : {"real", "discrete"}, default "real"
         "discrete" gives each round one coefficient (eq. 12), "real" one to every leaf and class (section 2.3). The latter needs
         fewer rounds; the former, with which the paper's experiments were made, suffers less from wrong labels.

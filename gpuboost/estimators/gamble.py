@@ -40,7 +40,7 @@ class GambleClassifier(ClassTreeClassifier):
         Leaves of a tree, at least 2.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
-    weight_trim, feature_fraction, row_fraction
+    weight_trim, feature_fraction, row_fraction, quick
         See `AdaBoostMHClassifier`.
     learning_rate : float, "auto" or "line-search", default "auto"
         Multiplies the step, which is the values of the leaves. 1 is the paper's algorithm; its full step overshoots as the
@@ -118,6 +118,7 @@ class GambleClassifier(ClassTreeClassifier):
         weight_trim: float | None = None,
         feature_fraction: float = 1.0,
         row_fraction: float = 1.0,
+        quick: bool = False,
         learning_rate: float | Literal["auto", "line-search"] = "auto",
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -138,6 +139,7 @@ class GambleClassifier(ClassTreeClassifier):
         self.weight_trim = weight_trim
         self.feature_fraction = feature_fraction
         self.row_fraction = row_fraction
+        self.quick = quick
         self.learning_rate = learning_rate
         self.max_bins = max_bins
         self.class_weight = class_weight

@@ -59,7 +59,7 @@ class RebelClassifier(SingleLabelClassifier):
         Multiplies the vectors, but that of the constant classifier; 1 is the paper's algorithm.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
-    weight_trim, feature_fraction, row_fraction
+    weight_trim, feature_fraction, row_fraction, quick
         See `AdaBoostMHClassifier`. All layers of a tree are cut on the same rows and features.
     max_bins : int, default 255
         Bins of a feature's values, 2 to 255. A feature with no more distinct values is cut between any two of them.
@@ -125,6 +125,7 @@ class RebelClassifier(SingleLabelClassifier):
         weight_trim: float | None = None,
         feature_fraction: float = 1.0,
         row_fraction: float = 1.0,
+        quick: bool = False,
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool | Literal["smoothed", "patience"] = False,
@@ -145,6 +146,7 @@ class RebelClassifier(SingleLabelClassifier):
         self.weight_trim = weight_trim
         self.feature_fraction = feature_fraction
         self.row_fraction = row_fraction
+        self.quick = quick
         self.max_bins = max_bins
         self.class_weight = class_weight
         self.early_stopping = early_stopping

@@ -81,6 +81,16 @@ def test_what_the_parameters_become() -> None:
     model = gpuboost.SAMMEClassifier(weight_trim=np.float32(0.5), row_fraction=1)
     assert sampling_of(model, 9) == Sampling(0.5, 1.0, 1.0, seed=9)
     assert sampling_of(gpuboost.SAMMEClassifier()) == Sampling()
+    assert sampling_of(gpuboost.RebelClassifier(quick=np.bool_(True))) == Sampling(quick=True)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_quick_gives_the_same_model(algorithm: str) -> None:
+    for options in ({}, {"random_state": 3, **SAMPLED}):
+        plain, quick = (fit(algorithm, quick=quick, **options) for quick in (False, True))
+        assert plain.ensemble_.digest() == quick.ensemble_.digest()
+    with pytest.raises(TypeError, match="quick must be True or False, got 1"):
+        fit(algorithm, quick=1)
 
 
 @pytest.mark.parametrize("option", SAMPLED)
