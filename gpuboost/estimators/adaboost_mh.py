@@ -48,9 +48,10 @@ class AdaBoostMHClassifier(BoostingClassifier):
         leaves out do not count.
     weight_trim : float or None, default None
         Each round's tree is grown from the heaviest rows only, those that hold this share of the boosting weights, such as
-        0.99: fewer and fewer rows (weight trimming). This and the next two parameters make training faster, usually at some
-        cost in accuracy. Only the cuts (and the votes) of a tree are found on a part of the data; its coefficients or leaf
-        values, the edge and the loss are those of all rows. None: all rows.
+        0.99: fewer and fewer rows (weight trimming). This and the next two parameters make training faster where there are many
+        rows or features, sometimes at a cost in accuracy; on a few thousand rows with some tens of features they save next to
+        nothing. Only the cuts (and the votes) of a tree are found on a part of the data; its coefficients or leaf values, the
+        edge and the loss are those of all rows. None: all rows.
     feature_fraction : float, default 1.0
         The share of the features, at least one, that each round's tree may cut, drawn at random (LazyBoost).
     row_fraction : float, default 1.0
