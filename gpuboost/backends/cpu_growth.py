@@ -122,7 +122,15 @@ INTERLEAVED = 256
 
 @compiled
 def root_histograms(
-    lo: int, hi: int, blocks: Array, masks: Array, skipped: Array, bin_offsets: Array, q: Array, out: Array, lanes: tuple[int, ...]
+    lo: int,
+    hi: int,
+    blocks: Array,
+    masks: Array,
+    skipped: Array,
+    bin_offsets: Array,
+    q: Array,
+    out: Array,
+    lanes: tuple[int, ...],
 ) -> None:
     """As `histogram`, over all rows for each of the trees lo..hi-1: ``out`` (n_bins_total, TOGETHER, C) is overwritten.
 

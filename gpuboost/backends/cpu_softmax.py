@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.jit import Array, Float, Int, compiled
+from gpuboost.backends.jit import Array, Float, compiled
 from gpuboost.exactmath import LOG2_COEFFICIENTS, SQRT_HALF
 from gpuboost.fixedpoint import STATE_FLOOR
 
@@ -76,7 +76,7 @@ def sums(lo: int, hi: int, p: Array, target: Array, repeat: Array, factor: Array
 
 @compiled
 def derivatives(own: Array, target: Array, factor: Array, scale: float, others: Array, g: Array, h: Array) -> None:
-    """Write the gradients in units and the curvatures of rows whose probabilities are given `by_class`. ``others`` is scratch."""
+    """Write the gradients in units and the curvatures of rows, given their probabilities `by_class`. ``others`` is scratch."""
     n_classes, n = len(own) - 1, len(target)
     others[:] = 0.0
     for k in range(n_classes):
