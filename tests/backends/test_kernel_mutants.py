@@ -247,7 +247,7 @@ MUTANTS = {
     "other rows than were asked for": planted(starts, "plant", "started ? started[i] : (int)i", "(int)i"),
     "the sums of other rows": planted(starts, "plant", "q[(i64)rows[i] * n_channels + c]", "q[i * n_channels + c]"),
     "the sums of all rows": planted(starts, "plant", "start + at.first_row()", "at.first_row()"),
-    "the roots of the other tree": planted(growth, "plant", "q += (i64)tree * stride * n_channels;", ""),
+    "the roots of the other tree": planted(growth, "plant", "q += (i64)tree * q_stride * n_channels;", ""),
     "every feature is chosen": planted(starts, "plant", "chosen[f] ? n_bins[f] : 0", "n_bins[f]"),
     # ---- histogram
     "shared memory is not cleared": planted(growth, "histogram", "i < n_cells; i += blockDim.x) cells[i] = 0;", "i < 0;) ;"),
@@ -277,7 +277,7 @@ MUTANTS = {
         growth, "histogram", "row_of_lane >= rows_at_once ||", "row_of_lane > rows_at_once ||"
     ),
     "rows of the other tree": planted(growth, "histogram", "rows += (i64)tree * stride + r[START];", "rows += r[START];"),
-    "the other tree's statistics": planted(growth, "histogram", "q += (i64)tree * stride * n_channels;", ""),
+    "the other tree's statistics": planted(growth, "histogram", "q += (i64)tree * q_stride * n_channels;", ""),
     "features of few bins do not count": planted(growth, "histogram", "n_bins[4 * w + j] > 0", "n_bins[4 * w + j] > 6"),
     "a tile's bins start at 0": planted(
         wide, "histogram", "bin_offset[feature] - first_bin + bin", "bin_offset[feature] + bin"
