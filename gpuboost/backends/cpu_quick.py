@@ -447,9 +447,7 @@ def grow(
     n_cuts = nodes.shape[1] // 2
     for t in range(lo, hi):
         own, held = t if len(q) > 1 else 0, rows[t if len(rows) > 1 else 0]
-        growth = Growth(
-            held, q[own], nodes[t], totals[t], edges[t], mass[own], level[own], stops[t], heavy[t], class_mass[t]
-        )
+        growth = Growth(held, q[own], nodes[t], totals[t], edges[t], mass[own], level[own], stops[t], heavy[t], class_mass[t])
         expand(columns, growth, memory, rule, few, 0, -1, -1, lanes)
         for s in range(n_cuts):
             if not cpu_growth.select(s, nodes[t : t + 1], current[t : t + 1], len(memory.histograms)):

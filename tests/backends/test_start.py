@@ -1,8 +1,9 @@
-"""What a growth starts from: some rows, several stretches of them side by side, some features."""
+"""What a growth starts from: some rows, several stretches of them side by side, some features, for one tree or a batch."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import FEATURE, GAIN, LEFT, SLOT, START, STOP, Backend, Start, Stats
+from gpuboost.backends.base import FEATURE, GAIN, LEFT, SLOT, START, STOP, Backend, Counts, Start, Stats
 from gpuboost.backends.numpy_backend import NumpyBackend
 from gpuboost.binning import BinnedMatrix
 from gpuboost.learners.growth import grow
 from tests.backends.test_conformance import Rows, random_codes, same
+from tests.backends.test_softmax import on, pairs_of, random_rows
+from tests.problems import stats_of
 
 REFERENCE = NumpyBackend()
 
@@ -128,6 +131,117 @@ def test_stumps_by_rebel_side_by_side(candidate: Backend) -> None:
         assert same(edges[g, 0], alone.edges[0, 0])
 
 
-def test_bounds_need_rows(candidate: Backend) -> None:
+# ---- a batch of trees with statistics of their own ---------------------------------------------------------------------------
+
+
+def newton_batch(n_rows: int, n_trees: int, weighted: bool) -> Callable[[Backend], Stats]:
+    arrays = (*random_rows(n_rows, 4, 6)[:3], np.ones(n_rows))
+    pairs, repeat = pairs_of(4, 7)[:n_trees], arrays[2].astype(np.int32)
+
+    def batch(backend: Backend) -> Stats:
+        counts = Counts(backend.put(repeat), 1 + n_rows // 9)
+        return backend.softmax_statistics(on(backend, arrays), pairs, 12, 12, counts, backend.put(repeat) if weighted else None)
+
+    return batch
+
+
+def batch_of(q: NDArray[Any], criterion: Any, counts: NDArray[Any], min_count: int) -> Callable[[Backend], Stats]:
+    """Statistics of a batch with exactly the integers ``q`` (n_trees, n_rows, n_classes)."""
+
+    def batch(backend: Backend) -> Stats:
+        alone = [stats_of(backend, one, counts, min_count) for one in q]
+        padded = np.concatenate([np.array(backend.get(stats.q)) for stats in alone])
+        signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
+        return Stats(backend.put(padded), 0, signed, mass, min_count, criterion)
+
+    return batch
+
+
+def assert_trees_of_their_rows(
+    backend: Backend, matrix: BinnedMatrix, batch: Callable[[Backend], Stats], lists: Sequence[NDArray[Any]], max_leaves: int
+) -> None:
+    """Each tree must be that of a matrix with its rows only; one list is for all trees. ``backend`` may be the reference."""
+    bounds = np.cumsum([0, *map(len, lists)]) if len(lists) > 1 else None
+    start = Start(backend.put(np.concatenate(lists).astype(np.int32)), bounds)
+    frontier = grow(backend, backend.load(matrix), batch(backend), max_leaves, start)
+    nodes, edges = (np.array(a) for a in backend.read_nodes(frontier))
+    totals, held, whole = np.array(backend.read_totals(frontier)), np.array(backend.get(frontier.rows)), batch(REFERENCE)
+    assert len(nodes) == len(whole.q)
+    for t in range(len(nodes)):
+        own = lists[t if bounds is not None else 0]
+        expected, expected_edges = alone(matrix, whole.of_tree(t), own, max_leaves)
+        made, first = expected[:, LEFT] > 0, 0 if bounds is None else bounds[t]
+        assert nodes[t, 0, [START, STOP]].tolist() == [first, first + len(own)]
+        assert (nodes[t][made][:, [START, STOP]] - first).tolist() == expected[made][:, [START, STOP]].tolist()
+        assert nodes[t][made][:, 2:7].tolist() == expected[made][:, 2:7].tolist()
+        assert nodes[t][:, GAIN].tolist() == expected[:, GAIN].tolist()
+        assert edges[t][made].tolist() == expected_edges[made].tolist()
+        assert totals[t, 0].tolist() == whole.q[t, own].sum(axis=0, dtype=np.int64).tolist()
+        list_of_tree = held[t if len(held) > 1 else 0]
+        assert sorted(list_of_tree[first : first + len(own)].tolist()) == sorted(own.tolist())
+
+
+def random_lists(n_rows: int, n_trees: int, seed: int) -> list[list[NDArray[Any]]]:
+    """The same rows for all trees; rows of their own, in which a row may be many times, the second tree with few; all rows."""
+    rng = np.random.default_rng(seed)
+    own = [rng.permutation(n_rows)[: max(1, n_rows * (2 + t % 3) // 5)] for t in range(n_trees)]
+    if n_trees > 1:
+        own[1] = own[1][:1]
+    everything = [np.arange(n_rows)] * n_trees
+    return [[rng.permutation(n_rows)[: 1 + n_rows // 2]], own, everything]
+
+
+@pytest.mark.parametrize("max_leaves", [2, 3, 8])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_rows", "n_features", "n_trees"), [(1, 1, 2), (60, 17, 4), (400, 5, 3), (150, 9, 1)])
+def test_newton_trees_of_some_rows(
+    candidate: Backend, n_rows: int, n_features: int, n_trees: int, weighted: bool, max_leaves: int
+) -> None:
+    matrix, batch = random_codes(n_rows, n_features, 0), newton_batch(n_rows, n_trees, weighted)
+    for lists in random_lists(n_rows, n_trees, 1):  # one after another on the same backend
+        for backend in (candidate, REFERENCE):
+            assert_trees_of_their_rows(backend, matrix, batch, lists, max_leaves)
+
+
+@pytest.mark.parametrize("criterion", ["edge", "gini", "rebel"])
+@pytest.mark.parametrize("n_classes", [1, 3, 5])
+def test_a_batch_of_any_criterion(candidate: Backend, n_classes: int, criterion: str) -> None:
+    rng = np.random.default_rng(n_classes)
+    q = rng.integers(0 if criterion == "gini" else -9, 10, (3, 200, n_classes))
+    matrix, batch = random_codes(200, 4, 3), batch_of(q, criterion, rng.integers(1, 4, 200), 12)
+    for lists in random_lists(200, 3, 2):
+        assert_trees_of_their_rows(candidate, matrix, batch, lists, 2 if criterion == "rebel" else 5)
+
+
+def test_a_batch_with_some_features(candidate: Backend) -> None:
+    matrix, batch = random_codes(300, 40, 4), newton_batch(300, 3, False)
+    features, lists = np.arange(40) % 3 == 1, random_lists(300, 3, 5)[1]
+    start = Start(candidate.put(np.concatenate(lists).astype(np.int32)), np.cumsum([0, *map(len, lists)]), features)
+    nodes, _ = candidate.read_nodes(grow(candidate, candidate.load(matrix), batch(candidate), 5, start))
+    without = replace(matrix, codes=np.where(features[:, None], matrix.codes, np.uint8(1)))
+    for t, rows in enumerate(lists):
+        expected, _ = alone(without, batch(REFERENCE).of_tree(t), rows, 5)
+        assert nodes[t][:, GAIN].tolist() == expected[:, GAIN].tolist()
+        assert features[nodes[t][nodes[t][:, LEFT] > 0, FEATURE]].all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_rows", "n_trees"), [(1, 1), (700, 5)])
+def test_the_weight_of_a_row_in_a_newton_tree_is_its_curvature(
+    candidate: Backend, n_rows: int, n_trees: int, weighted: bool
+) -> None:
+    batch = newton_batch(n_rows, n_trees, weighted)
+    expected = np.asarray(batch(REFERENCE).q[:, :, 1 + weighted], np.int64)
+    for backend in (candidate, REFERENCE):
+        mass = backend.row_mass(batch(backend))
+        assert mass.dtype == np.int64
+        assert mass.tolist() == expected.tolist()
+
+
+def test_bounds_need_rows_and_as_many_statistics(candidate: Backend) -> None:
     with pytest.raises(ValueError, match="bounds divide rows"):
         Start(bounds=np.array([0, 3]))
+    data, batch = candidate.load(random_codes(9, 2, 0)), newton_batch(9, 3, False)
+    start = Start(candidate.put(np.arange(9, dtype=np.int32)), np.array([0, 4, 9]))
+    with pytest.raises(ValueError, match="the bounds are of 2 trees, the statistics of 3"):
+        grow(candidate, data, batch(candidate), 3, start)
