@@ -99,8 +99,8 @@ GROWTH = {
     },
     "histogram": {
         "histogram": "codes:u4* skipped:u4* words:i4* n_bins:i4* bin_offset:i4* rows:i4* q:i4* table:i8* current:i8* "
-        "histograms:i4* n_rows:i4 stride:i4 q_stride:i4 max_nodes:i4 n_channels:i4 member:i4 n_trees:i4 first_word:i4 n_words:i4 "
-        "words_per_tile:i4 channels_per_tile:i4 groups:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4",
+        "histograms:i4* n_rows:i4 stride:i4 q_stride:i4 max_nodes:i4 n_channels:i4 member:i4 n_trees:i4 first_word:i4 "
+        "n_words:i4 words_per_tile:i4 channels_per_tile:i4 groups:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4",
     },
     "siblings": {
         "siblings": "skipped:u1* features:i4* n_bins:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* n_trees:i4 "

@@ -89,8 +89,8 @@ class ABCBoostClassifier(SoftmaxClassifier):
         The rows, counted with integer sample weights, that each side of a cut must have of those that the tree is grown from.
     weight_trim, feature_fraction, row_fraction
         See `AdaBoostMHClassifier`. All trees of a round have the same random rows and features. ``weight_trim`` gives each tree
-        the rows that are the heaviest for it, by the curvature ``p (1 - p)`` of its class, or of its pair of classes. The losses
-        that a search compares are of all rows, too.
+        the rows that are the heaviest for it, by the curvature ``p (1 - p)`` of its class, or that of its pair of classes. The
+        losses that a search compares are of all rows, too.
     learning_rate : float, default 0.1
         Multiplies the leaves' values.
     max_bins : int, default 255

@@ -76,4 +76,4 @@ def with_all_rows(backend: Backend, data: Device, stats: Stats, nodes: NDArray[n
         groups.append(backend.apply(found.tree, data))
         of_leaf, _ = backend.group_sums(stats.of_tree(t), groups[t], n_leaves)
         sums[:, t, :n_leaves] = of_leaf[:, [0, -1]].T
-    return NewtonTrees(backend.stack(groups), *sums, leaves, nodes)
+    return NewtonTrees(backend.stack(groups), sums[0], sums[1], leaves, nodes)
