@@ -452,6 +452,7 @@ MUTANTS = {
         rows, "predict", "code == MISSING_CODE ? missing_left != 0 : code <= cut", "code <= cut"
     ),
     "other bits are lost": planted(rows, "predict", "others = cell[i] & ~(1 << bit)", "others = 0"),
+    "the mass of all channels": planted(softmax, "reduce", "int c = first_class;", "int c = 0;"),
     "a row's mass has signs": planted(rows, "reduce", "sum += value < 0 ? -value : value;", "sum += value;"),
     "the count is part of a row's mass": planted(
         rows,

@@ -221,7 +221,7 @@ def cases(criterion: str, n_classes: int) -> list[Grown]:
     return [Grown(matrix, batch, lists, 2 if criterion == "rebel" else 5) for lists in random_lists(120, 3, 2)]
 
 
-SIZES = [(1, 1, 2), (60, 17, 4), (200, 4, 3), (150, 9, 1)]
+SIZES = [(1, 1, 2), (40, 17, 4), (200, 3, 2), (80, 4, 1)]
 
 
 @pytest.mark.parametrize("max_leaves", [2, 7])
