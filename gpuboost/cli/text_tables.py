@@ -162,7 +162,7 @@ def read_text(path: str, data: bytes, *, separator: str | None, header: bool, mi
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} cannot be unpacked by gzip: {error}") from error
     check_encoding(path, data)
-    data = data.removeprefix(codecs.BOM_UTF8).strip(b"\r\n")
+    data = data.removeprefix(codecs.BOM_UTF8).strip(b"\r\n") + b"\n"
     if not data.strip():
         raise ValueError(f"{path} is empty; a table with a row of column names and rows of data is expected")
     if b"\0" in data:
