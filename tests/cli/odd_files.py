@@ -13,7 +13,26 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import feather, parquet
 
-TEXTS = ["", "a", "NA", "NaN", "1", "1.0", "007", "1e400", "-inf", "x,y", 'say "hi"', "two\nlines", "ü", "True", "?", "0x10", "\u2028", " 3 "]
+TEXTS = [
+    "",
+    "a",
+    "NA",
+    "NaN",
+    "1",
+    "1.0",
+    "007",
+    "1e400",
+    "-inf",
+    "x,y",
+    'say "hi"',
+    "two\nlines",
+    "ü",
+    "True",
+    "?",
+    "0x10",
+    "\u2028",
+    " 3 ",
+]
 DAY = datetime.date(2024, 2, 29)
 
 
@@ -108,7 +127,12 @@ def broken(random: Random, content: bytes) -> bytes:
         at = random.randint(0, len(content))
         noise = random.choice([b"\0", b'"', b"\xff", b",", b"\n", b"\r", random.randbytes(3)])
         content = random.choice(
-            [content[:at], content[:at] + noise + content[at + 1 :], content[:at] + content[at + 5 :], content[:at] + noise + content[at:]]
+            [
+                content[:at],
+                content[:at] + noise + content[at + 1 :],
+                content[:at] + content[at + 5 :],
+                content[:at] + noise + content[at:],
+            ]
         )
     return content
 
