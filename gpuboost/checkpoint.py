@@ -24,8 +24,8 @@ class Checkpoint:
     path : str or path
         The file. Its folder must be there.
     every : int, default 50
-        Rounds between two checkpoints. One takes as long as ``model.save``, which grows with the model; the other rounds take no
-        longer than without.
+        Rounds between two checkpoints. One takes as long as ``model.save``, which grows with the model; the other rounds take
+        no longer than without.
     extra : dict of str, optional
         Texts to put into the file, for instance where the data came from; `gpuboost.model_file.describe` reads them.
 

@@ -71,8 +71,8 @@ def _check_children(model: Ensemble) -> None:
             raise ValueError("a node's child is not one that comes after it in its tree")
         is_inner[(first_node + child)[inner]] = True
         is_leaf[(first_leaf + ~child)[~inner]] = True
-    # A tree has twice as many children as nodes, which is the number of its leaves and of its nodes but the root: if all of them
-    # are somebody's child, none is the child of two.
+    # A tree has twice as many children as nodes, which is the number of its leaves and of its nodes but the root: if all of
+    # them are somebody's child, none is the child of two.
     is_inner[roots] = is_leaf[alone] = True
     if not (is_inner.all() and is_leaf.all()):
         raise ValueError("a node or leaf is the child of two nodes, or of none")

@@ -133,8 +133,8 @@ def _content(model: BoostingClassifier, extra: dict[str, str]) -> tuple[dict[str
         raise TypeError(f"only the classifiers of gpuboost can be saved, not {type(model).__module__}.{name}; pickle takes any")
     if not hasattr(model, "ensemble_"):
         raise TypeError(
-            f"a {name} that boosts a regressor cannot be saved: its regressors are scikit-learn's, whose state is code and data "
-            "that only pickle or joblib keep"
+            f"a {name} that boosts a regressor cannot be saved: its regressors are scikit-learn's, and only pickle or joblib "
+            "keep them"
         )
     if not all(isinstance(text, str) for pair in extra.items() for text in pair):
         raise TypeError(f"extra must be a dict of str, got {extra!r:.100}")

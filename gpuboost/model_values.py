@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from gpuboost.tensor_file import NAMES, Arrays
 
 LABEL_DTYPE = re.compile(
-    r"\|b1|[<|][iu][1248]|<f(2|4|8|12|16)|(<U|\|S)\d{1,9}|<[mM]8\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]"
+    r"\|[biu]1|<[iu][248]|<f(2|4|8|12|16)|(<U|\|S)\d{1,9}|<[mM]8\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]", re.ASCII
 )
 MAX_LABEL_BYTES = 32 << 20
 """Labels of a fixed width take at most that much: one long text in an array makes all of them long."""
 
-TEXTS = {
+TEXTS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "decimal": (Decimal, str, Decimal),
     "fraction": (Fraction, str, lambda text: Fraction(*map(int, text.split("/")))),
     "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),

@@ -5,7 +5,8 @@ way only, so that equal models are equal files: no spaces, ASCII, arrays by desc
 of metadata, "gpuboost", a JSON text that begins with a checksum and the version of the format. The checksum is the SHA-256 of
 the whole file with zeros in the checksum's place.
 
-The reader gives up before anything large is made of bytes that it does not trust: time and memory are those of reading the file.
+The reader gives up before anything large is made of bytes that it does not trust: it takes the time and memory of reading the
+file.
 """
 
 from __future__ import annotations
@@ -106,11 +107,8 @@ def pack(content: Mapping[str, Any], arrays: Arrays) -> bytearray:
             f"the classes, column names and parameters of this model take {len(encoded)} bytes and {_n_entries(encoded)} "
             f"entries, more than a model file may have ({MAX_HEADER} and {MAX_ENTRIES})"
         )
-    chunks = [
-        len(encoded).to_bytes(8, "little"),
-        encoded,
-        *(little[name].data.cast("B") for name in ordered if little[name].size),
-    ]
+    chunks: list[Any] = [len(encoded).to_bytes(8, "little"), encoded]
+    chunks += [little[name].data.cast("B") for name in ordered if little[name].size]
     file = bytearray().join(chunks)
     file[CHECKSUM] = hashlib.sha256(file).hexdigest().encode()
     return file
