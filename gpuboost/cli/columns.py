@@ -119,11 +119,15 @@ def _values_of(texts: list[str]) -> NDArray[Any] | None:
         except ValueError:
             continue
         exact = len(value_of) == len(distinct) and all(str(value) == text for text, value in value_of.items())
-        # Nearly as many fractions as rows are no classes: the estimator says so.
-        if exact or (read is float and 2 * len(distinct) > len(texts) and len(value_of) == len(distinct)):
+        if exact or (len(value_of) == len(distinct) and looks_continuous(list(value_of.values()), len(texts))):
             array = np.array([value_of[text] for text in texts])
             return array if array.dtype.kind in "if" else None
     return None
+
+
+def looks_continuous(values: list[Any], n_rows: int) -> bool:
+    """Whether values are too many fractions to be classes: as numbers the estimator refuses them."""
+    return 2 * len(values) > n_rows and any(value % 1 for value in values if np.isfinite(value))
 
 
 def _text_array(texts: NDArray[Any]) -> NDArray[Any]:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from gpuboost.cli import options
 from gpuboost.cli.program import Command
 
+Numbers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 LARGEST_MATRIX = 20
 """The confusion matrix is printed for up to so many classes."""
 
@@ -54,15 +57,18 @@ def evaluate(
     if estimator.multi_label_:
         raise ValueError(f"{model} is a multi-label model; evaluate knows one label a row: use model.score in Python")
     given = read_costs(cost_matrix, fitted.classes) if cost_matrix else None
-    table, X = fitted.rows(data, part="test", header=not no_header, missing=missing, note=printer.note)
+    table, X = fitted.rows(data, header=not no_header, missing=missing, note=printer.note, target=target)
     y = read_labels(table, target or fitted.target, target_file)
     true = class_numbers(y, fitted.classes)
     weights = np.ones(len(y)) if weight is None else table.weights(weight)
     if not weights.any():
         raise ValueError(f"{table.path}: all weights in {weight!r} are zero")
-    proba = estimator.predict_proba(X)
-    predicted = proba.argmax(axis=1)
-    facts: dict[str, Any] = {"model": model, "data": data, "rows": len(y), **measures(true, predicted, proba, weights)}
+    proba = estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else None
+    predicted = class_numbers(estimator.predict(X), fitted.classes) if proba is None else proba.argmax(axis=1)
+    error = float(np.average(true != predicted, weights=weights))
+    facts: dict[str, Any] = {"model": model, "data": data, "rows": len(y), "error": error}
+    if proba is not None:
+        facts["log_loss"] = log_loss(true, proba, weights)
     facts["classes"] = class_table(true, predicted, weights, fitted.classes)
     facts["confusion"] = confusion(true, predicted, weights, len(fitted.classes))
     if given is not None or estimator._costs() is not None:
@@ -75,18 +81,11 @@ def evaluate(
     printer.result(facts, report(facts))
 
 
-Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
-
-def measures(true: Numbers, predicted: Numbers, proba: Floats, weights: Floats) -> dict[str, float]:
-    """Return the weighted share of wrong predictions, and the mean of -log p(true class) over the rows that are of a class."""
+def log_loss(true: Numbers, proba: Floats, weights: Floats) -> float:
+    """Return the weighted mean of -log p(true class) over the rows that are of a class; NaN if there are none."""
     known = (true >= 0) & (weights > 0)
     logs = -np.log(proba[known, true[known]])
-    return {
-        "error": float(np.average(true != predicted, weights=weights)),
-        "log_loss": float(np.average(logs, weights=weights[known])) if known.any() else float("nan"),
-    }
+    return float(np.average(logs, weights=weights[known])) if known.any() else float("nan")
 
 
 def confusion(true: Numbers, predicted: Numbers, weights: Floats, n_classes: int) -> Floats:
@@ -110,16 +109,18 @@ def class_table(true: Numbers, predicted: Numbers, weights: Floats, classes: lis
     return rows
 
 
-def costs_of(estimator: Any, given: Any, true: Numbers, predicted: Numbers, proba: Floats, weights: Floats) -> dict[str, float]:
+def costs_of(
+    estimator: Any, given: Any, true: Numbers, predicted: Numbers, proba: Floats | None, weights: Floats
+) -> dict[str, float]:
     """Return the mean cost of the predictions, and of the labels of least expected cost; rows of no class are left out."""
     from gpuboost.costs import average_cost, check_cost_matrix, least_cost
 
     costs = check_cost_matrix(estimator._costs() if given is None else given, estimator.classes_)
-    means = {}
-    for name, chosen in (("mean_cost", predicted), ("least_expected_cost", least_cost(proba, costs))):
-        counts = confusion(true, chosen, weights, len(costs))
-        means[name] = average_cost(counts, costs) if counts.any() else float("nan")
-    return means
+    decisions = {"mean_cost": predicted}
+    if proba is not None:
+        decisions["least_expected_cost"] = least_cost(proba, costs)
+    counts = {name: confusion(true, chosen, weights, len(costs)) for name, chosen in decisions.items()}
+    return {name: average_cost(count, costs) if count.any() else float("nan") for name, count in counts.items()}
 
 
 def percent(share: float) -> str:
@@ -129,12 +130,13 @@ def percent(share: float) -> str:
 
 def report(facts: dict[str, Any]) -> str:
     """Return the facts as text."""
-    text = [f"{facts['rows']} rows: error {100 * facts['error']:.2f} %, log-loss {facts['log_loss']:.4f}"]
+    text = [f"{facts['rows']} rows: error {percent(facts['error'])}"]
+    if "log_loss" in facts:
+        text[0] += f", log-loss {facts['log_loss']:.4f}"
     if "mean_cost" in facts:
-        text.append(
-            f"mean cost {facts['mean_cost']:.4g}; with the labels of least expected cost (predict --cost-matrix) "
-            f"{facts['least_expected_cost']:.4g}"
-        )
+        text.append(f"mean cost {facts['mean_cost']:.4g}")
+    if "least_expected_cost" in facts:
+        text[-1] += f"; with the labels of least expected cost (predict --cost-matrix) {facts['least_expected_cost']:.4g}"
     rows = [
         [str(one["class"]), str(one["rows"]), str(one["predicted"]), percent(one["recall"]), percent(one["precision"])]
         for one in facts["classes"]

@@ -32,8 +32,9 @@ def refuse_unknown(labels: NDArray[Any], numbers: NDArray[np.int64], classes: Se
     unknown = numbers < 0
     if unknown.any():
         row = int(unknown.argmax())
+        first = labels[row : row + 1].tolist()[0]
         shown = ", ".join(map(repr, classes[:10])) + (", ..." if len(classes) > 10 else "")
         raise ValueError(
-            f"{where} has labels that the training data lack in {int(unknown.sum())} rows, first {labels[row : row + 1].tolist()[0]!r}"
-            f" in row {row + 1} of the data; the classes are {shown}: remove these rows, or train on some of them"
+            f"{where} has labels that the training data lack in {int(unknown.sum())} rows, first {first!r} in row {row + 1} of "
+            f"the data; the classes are {shown}: remove these rows, or train on some of them"
         )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gpuboost.cli.tables import N_SHOWN, Table
+from gpuboost.cli.tables import N_SHOWN, Table, closest
 
 
 def training_columns(table: Table, target: str | None, weight: str | None, dropped: Sequence[str]) -> list[int]:
@@ -41,8 +40,10 @@ class Layout:
     n_columns: int
     others: list[str]
 
-    def find(self, table: Table, note: Callable[[str], None]) -> list[int]:
+    def find(self, table: Table, note: Callable[[str], None], target: str | None = None) -> list[int]:
         """Return the positions of the features in another table: by name, or in their order if one of the two has no names.
+
+        ``target`` is a column or array of the table that is no feature.
 
         Raises
         ------
@@ -52,7 +53,10 @@ class Layout:
         if self.names is not None and table.names is not None:
             return self._by_name(table, note)
         n_wanted = len(self.positions)
-        rest = [i for i in range(table.n_columns) if table.names is None or table.names[i] not in self.others]
+        beside = [] if target is None or target in table.arrays else [table.index(target, "--target")]
+        rest = [
+            i for i in range(table.n_columns) if i not in beside and (table.names is None or table.names[i] not in self.others)
+        ]
         if len(rest) == n_wanted:
             if (self.names is None) != (table.names is None):
                 nameless = "the model" if self.names is None else table.path
@@ -70,8 +74,8 @@ class Layout:
         missing = [name for name in self.names if name not in at]
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            close = difflib.get_close_matches(missing[0], [name for name in table.names if name not in self.names], 1)
-            hint = f"; is it {close[0]!r} there?" if close else ""
+            close = closest(missing[0], [name for name in table.names if name not in self.names])
+            hint = f"; is it {close!r} there?" if close else ""
             raise ValueError(f"{table.path} lacks the column {missing[0]!r}{more}, which the model was trained on{hint}")
         extra = [name for name in table.names if name not in self.names and name not in self.others]
         if extra:

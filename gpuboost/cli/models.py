@@ -9,7 +9,7 @@ from typing import Any
 from gpuboost.cli.layout import Layout, libsvm_width
 from gpuboost.cli.options import device_of
 from gpuboost.cli.run_record import read_record
-from gpuboost.cli.tables import Part, Reading, Table, kind_of
+from gpuboost.cli.tables import Reading, Table, kind_of
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,19 @@ class Model:
         return labels
 
     def rows(
-        self, path: str, *, part: Part, header: bool, missing: tuple[str, ...], note: Callable[[str], None]
+        self,
+        path: str,
+        *,
+        header: bool,
+        missing: tuple[str, ...],
+        note: Callable[[str], None],
+        target: str | None = None,
     ) -> tuple[Table, Any]:
-        """Read a table; return it, and the features that the model asks for."""
-        table = Reading(header, tuple(dict.fromkeys((*self.missing, *missing))), note).read(path, part)
+        """Read a table; return it, and the features that the model asks for. ``target`` is a column that is none."""
+        table = Reading(header, tuple(dict.fromkeys((*self.missing, *missing))), note).read(path, "test")
         if kind_of(path) == "libsvm":
             table = libsvm_width(table, self.layout.n_columns)
-        return table, table.features(self.layout.find(table, note))
+        return table, table.features(self.layout.find(table, note, target))
 
 
 def open_model(path: str, device: str, jobs: int | None) -> Model:

@@ -66,7 +66,7 @@ def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64
     elif lower.endswith(".npy"):
         write_whole(path, lambda file: np.save(file, labels if proba is None else proba, allow_pickle=False))
     elif lower.endswith(".npz"):
-        arrays = {"prediction": labels, **({} if proba is None else {"proba": proba, "classes": classes})}
+        arrays: dict[str, Any] = {"prediction": labels, **({} if proba is None else {"proba": proba, "classes": classes})}
         write_whole(path, lambda file: np.savez(file, **arrays))
     else:
         write_whole(path, lambda file: _write_text(file, columns, lower))

@@ -54,7 +54,11 @@ def predict(
     printer = options.Printer(as_json, quiet)
     fitted = open_model(model, device, jobs)
     costs = read_costs(cost_matrix, fitted.classes) if cost_matrix else None
-    _, X = fitted.rows(data, part="test", header=not no_header, missing=missing, note=printer.note)
+    _, X = fitted.rows(data, header=not no_header, missing=missing, note=printer.note)
+    if (proba or cost_matrix) and not hasattr(fitted.estimator, "predict_proba"):
+        raise ValueError(
+            f"{model} was trained by costs: it has no probabilities (--proba), and no others to decide by (--cost-matrix)"
+        )
     labels = fitted.estimator.predict(X, cost_matrix=costs)
     probabilities = fitted.estimator.predict_proba(X) if proba else None
     write_predictions(out, labels, probabilities, fitted.estimator.classes_)

@@ -107,9 +107,9 @@ class Table:
         known = [*(self.names or ()), *self.arrays]
         if not known:
             return f"its columns have the numbers 0 to {self.n_columns - 1}"
-        close = difflib.get_close_matches(key, known, 1) or [name for name in known if name.lower() == key.lower()]
         names = ", ".join(map(repr, known[:N_SHOWN])) + (", ..." if len(known) > N_SHOWN else "")
-        return (f"did you mean {close[0]!r}? " if close else "") + f"it has {names}"
+        close = closest(key, known)
+        return (f"did you mean {close!r}? " if close else "") + f"it has {names}"
 
     def labels(self, key: str) -> NDArray[Any]:
         """Return a column or an array of labels, see `gpuboost.cli.columns.labels`."""
@@ -318,6 +318,13 @@ def kind_of(path: str) -> str:
         raise ValueError(f"{path} is no table of a known kind: {known}, .csv.gz, or - for CSV from the standard input")
     os.stat(path)
     return kind
+
+
+def closest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that may be meant, if there is one."""
+    by_case = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower(), by_case, 1)
+    return by_case[close[0]] if close else None
 
 
 def is_number(text: str) -> bool:

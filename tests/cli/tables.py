@@ -48,7 +48,9 @@ def flowers(n_rows: int = 60, seed: int = 0) -> tuple[list[str], list[list[Any]]
     wide, long = (np.round(kinds * step + rng.normal(size=n_rows), 3) for step in (2, -3))
     named = [["daisy", "rose, red", "tulip"][k] for k in kinds]
     noise = rng.integers(0, 5, n_rows)
-    return ["width", "length", "noise", "kind"], [list(row) for row in zip(wide.tolist(), long.tolist(), noise.tolist(), named)]
+    return ["width", "length", "noise", "kind"], [
+        list(row) for row in zip(wide.tolist(), long.tolist(), noise.tolist(), named, strict=True)
+    ]
 
 
 def write(
