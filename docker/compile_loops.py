@@ -38,8 +38,8 @@ def main() -> None:
         train(algorithm, CLASSES[0], np.float32)
     folder = Path(os.environ["NUMBA_CACHE_DIR"])
     sizes = [path.stat().st_size for path in folder.rglob("*.nbc")]
-    seconds = time.perf_counter() - begun
-    print(f"compile_loops.py: {len(sizes)} loops for {os.environ['NUMBA_CPU_NAME']}, {sum(sizes) / 2**20:.1f} MiB, {seconds:.0f} s")
+    seconds, cpu = time.perf_counter() - begun, os.environ["NUMBA_CPU_NAME"]
+    print(f"compile_loops.py: {len(sizes)} loops for {cpu}, {sum(sizes) / 2**20:.1f} MiB, {seconds:.0f} s")
 
 
 if __name__ == "__main__":

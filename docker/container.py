@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import copy
 import os
 import shlex
 import subprocess
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
@@ -31,7 +30,7 @@ if [ "$READ_ONLY" = 1 ]; then mount -o remount,ro "$ROOT"; fi
 if [ "$TMPFS" = 1 ]; then mount -t tmpfs -o nosuid,nodev,mode=1777 tmpfs "$ROOT/tmp"; fi
 exec chroot --userspec="$WHO" --groups= "$ROOT" /usr/bin/env --ignore-environment "$@"
 """
-"""Runs as number 1 of its own processes, and becomes the command by exec, so that the command is number 1, as in a container."""
+"""Runs as process 1 of its namespace, and becomes the command by exec: the command is process 1, as in a container."""
 
 
 @dataclass
@@ -41,8 +40,8 @@ class Image:
     Attributes
     ----------
     layers : list of Path
-    sizes : list of (str, Path)
-        What made each layer above the base.
+    made_by : list of (str, Path)
+        The instruction of each layer above the base.
     env : dict of str
     user, workdir, stop_signal : str
     entrypoint, cmd : list of str
@@ -59,9 +58,7 @@ class Image:
 
     def copy(self) -> Image:
         """Return an image that starts from this one."""
-        return Image(
-            [*self.layers], [*self.made_by], {**self.env}, self.user, self.workdir, self.stop_signal, [*self.entrypoint], [*self.cmd]
-        )
+        return copy.deepcopy(self)
 
 
 @dataclass(frozen=True)
@@ -159,8 +156,3 @@ def compressed(folder: Path) -> int:
 def unpacked(folder: Path) -> int:
     """Return the bytes of the files of a layer."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-
-
-def as_json(value: Any) -> str:
-    """Return a value for a cache key."""
-    return json.dumps(value, sort_keys=True)

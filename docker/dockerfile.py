@@ -1,4 +1,4 @@
-"""Read a Dockerfile: instructions, stages, variables, and the patterns of .dockerignore. As much of the language as ours uses."""
+"""Read a Dockerfile and its .dockerignore: as much of the language as ours uses. The rest is refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
-KNOWN = frozenset(
-    "ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK LABEL RUN STOPSIGNAL USER VOLUME WORKDIR".split()
-)
+KNOWN = ("ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "HEALTHCHECK", "LABEL", "RUN", "STOPSIGNAL", "USER", "WORKDIR")
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Instruction:
         return self.text.startswith("[")
 
     def pairs(self) -> dict[str, str]:
-        """Return the ``NAME=value`` pairs of ENV, LABEL and ARG; None stands for an ARG without a value."""
+        """Return the ``NAME=value`` pairs of ENV, LABEL and ARG; an ARG without a value has ""."""
         return dict(word.partition("=")[::2] for word in self.words())
 
 

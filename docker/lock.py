@@ -18,10 +18,10 @@ HERE = Path(__file__).resolve().parent
 EXTRAS = ("cuda13", "plot")
 
 NOT_IN_IMAGE = ("cuda-toolkit",)
-"""NVRTC and headers, with which kernels are compiled: the image has them compiled. (CuPy brings the CUDA run-time in itself.)"""
+"""NVRTC and headers compile kernels, which the image has compiled. (The CUDA run-time is in CuPy itself.)"""
 
 NVCC = "cuda-toolkit[nvcc,crt,nvvm,cudart]==13.0.2"
-"""The compiler and the headers that it includes, of the CUDA release of the base image: its PTX loads in every driver from 580 on."""
+"""The compiler, and the headers that it includes, of the base image's CUDA: every driver from 580 on takes its PTX."""
 
 PLATFORM = ["--python-version", "3.12", "--implementation", "cp", "--only-binary", ":all:"]
 PLATFORM += [f"--platform=manylinux_2_{minor}_x86_64" for minor in range(39, 16, -1)]

@@ -1,8 +1,8 @@
 """Build and try the image without a container engine: ``sudo python3 docker/replay.py``.
 
-Reads the Dockerfile beside it and carries out its instructions one by one, each in a layer of its own, over a fresh system of the
-distribution that the base image is of (debootstrap), in namespaces of its own. Then it runs the entry point as a job would: as
-another user, without a network, on a read-only file system, killed, stopped and resumed. It ends by saying what it did not do.
+Reads the Dockerfile beside it and carries out its instructions one by one, each in a layer of its own, over a fresh system of
+the distribution that the base image is of (debootstrap), in namespaces of its own. Then it runs the entry point as a job would:
+as another user, without a network, on a read-only file system, killed, stopped and resumed. It ends by saying what it did not do.
 
 Needs root on Linux, Python 3.11 or newer, debootstrap, util-linux, and a way to the package indexes.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -71,8 +72,8 @@ class Replay:
             self.bootstrap(suite, folder)
         self.differ(
             f"The base image was not pulled, and its digest not checked: {name}. A minimal system of its distribution "
-            f"({suite}, by debootstrap) stands in for it, without what NVIDIA adds: libcudart, the forward-compatible driver, the "
-            "variables NVIDIA_* and CUDA's folders in PATH, and a list of NVIDIA's own packages."
+            f"({suite}, by debootstrap) stands in for it, without what NVIDIA adds: libcudart, the forward-compatible driver, "
+            "the variables NVIDIA_*, CUDA's folders in PATH, and the address of NVIDIA's own packages."
         )
         return Image([folder], env={"PATH": PATH})
 
@@ -80,8 +81,9 @@ class Replay:
         """Install a minimal system with the updates of the suite."""
         scripts = Path(tempfile.mkdtemp(prefix="debootstrap-", dir=self.cache))
         shutil.copytree("/usr/share/debootstrap", scripts, dirs_exist_ok=True, symlinks=True)
-        if not (scripts / "scripts" / suite).exists():  # all suites of Ubuntu share one script; an older debootstrap lacks the name
-            (scripts / "scripts" / suite).symlink_to("gutsy")
+        script = scripts / "scripts" / suite
+        if not script.exists():  # all suites of Ubuntu share one, and an older debootstrap lacks the name
+            script.symlink_to("gutsy")
         command = ["debootstrap", "--variant=minbase", "--components=main,universe", suite, str(folder)]
         keys = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
         if keys.exists():
@@ -128,8 +130,10 @@ class Builder:
 
     def layer(self, item: Instruction, content: str) -> tuple[Path, bool]:
         """Return the folder of an instruction's layer, and whether it was made before."""
-        state = [[str(layer) for layer in self.image.layers], self.image.env, self.arguments, self.image.user, self.image.workdir]
-        key = hashlib.sha256(container.as_json([state, item.name, item.flags, item.text, content]).encode()).hexdigest()[:16]
+        below = [str(layer) for layer in self.image.layers]
+        settings = [self.image.env, self.arguments, self.image.user, self.image.workdir]
+        state = [[below, *settings], item.name, item.flags, item.text, content]
+        key = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()[:16]
         folder = self.replay.cache / key / "upper"
         done = (self.replay.cache / key / "done").exists()
         if not done:
@@ -175,11 +179,11 @@ class Builder:
             if stage is None:
                 origin = Path(scratch)
                 files = context_files(origin, sources)
-                content = container.as_json(files)
+                content = json.dumps(files, sort_keys=True)
                 origins = [origin / source for source in sources]
             else:
                 origins, content = [flatten(self.replay.images[stage], source, Path(scratch)) for source in sources], ""
-                content = container.as_json([str(layer) for layer in self.replay.images[stage].layers])
+                content = json.dumps([str(layer) for layer in self.replay.images[stage].layers])
             folder, done = self.layer(item, content)
             if not done:
                 for source in origins:
@@ -307,7 +311,7 @@ def main() -> None:
             import trials
 
             failures = trials.run_all(image)
-        replay.differ("No GPU was used: that kernels run on a card is not shown here, only that they are found and not compiled.")
+        replay.differ("No GPU was used: the compiled kernels are found, but that they run on a card is not shown here.")
         print("\n== what was not as an engine would do it")
         print("".join(f"   - {text}\n" for text in replay.differences), end="")
         sys.exit(f"replay.py: {failures} trials failed" if failures else 0)

@@ -20,8 +20,8 @@ from container import Image, Options
 SOMEBODY = "12345:0"
 """A user that the image does not know, in group 0: what OpenShift runs an image as."""
 
-JOB = ["fit", "train.csv", "--target", "kind", "--set", "n_estimators=3000", "--checkpoint", "100", "--out", "model.safetensors"]
 MODEL, CHECKPOINT = "model.safetensors", "model.safetensors.checkpoint"
+JOB = ["fit", "train.csv", "--target=kind", "--set=n_estimators=3000", "--checkpoint=100", f"--out={MODEL}"]
 
 COUNT = """
 import gc, time
@@ -113,7 +113,11 @@ class Trials:
         status, output = self.run(*JOB)
         equal(status, 0, output)
         seconds = time.perf_counter() - begun
-        for command in (["predict", MODEL, "train.csv", "--out", "labels.csv"], ["evaluate", MODEL, "train.csv"], ["inspect", MODEL]):
+        for command in (
+            ["predict", MODEL, "train.csv", "--out=labels.csv"],
+            ["evaluate", MODEL, "train.csv"],
+            ["inspect", MODEL],
+        ):
             status, output = self.run(*command)
             equal(status, 0, output)
         equal({(self.folder / name).stat().st_uid for name in (MODEL, "labels.csv")}, {int(SOMEBODY.partition(":")[0])})
@@ -138,7 +142,7 @@ class Trials:
         equal(misses, "0", output)
         other = replace(self.options, env={"NUMBA_CPU_NAME": "x86-64-v2"})
         _, compiled = container.run(self.image, command, other)
-        return f"{hits} loops are loaded, none compiled: {' '.join(seconds)}; for another CPU, all compiled: {compiled.split()[2]} s"
+        return f"{hits} loops loaded, none compiled: {seconds[0]} s; for another CPU, all compiled: {compiled.split()[2]} s"
 
     def stop(self) -> str:
         """``docker stop`` ends a training within its ten seconds, with status 130; it resumes to the same bytes."""

@@ -40,7 +40,8 @@ def variables(stage: dockerfile.Stage) -> dict[str, str]:
 
 
 def test_instructions_are_read() -> None:
-    text = '# a remark\nFROM a:1 AS b\nRUN x \\\n    # inside\n    && y\nCOPY --from=b /p \\\n  q/\nENTRYPOINT ["e", "f g"]\nARG A=1 B\n'
+    text = "# a remark\nFROM a:1 AS b\nRUN x \\\n    # inside\n    && y\nCOPY --from=b /p \\\n  q/\n"
+    text += 'ENTRYPOINT ["e", "f g"]\nARG A=1 B\n'
     found = [(item.line, item.name, item.flags, item.words()) for item in dockerfile.parse(text)]
     assert found == [
         (2, "FROM", {}, ["a:1", "AS", "b"]),
@@ -112,7 +113,7 @@ def test_what_is_copied_exists_and_is_in_the_context() -> None:
 
 def test_the_context_is_small() -> None:
     """Nothing but what is copied: no history, no data, no notes, no settings of an editor."""
-    for name in (".git/config", ".env", "tests/test_docker.py", "docker/replay.py", "data/train.csv", "gpuboost/a/__pycache__/b.pyc"):
+    for name in (".git/config", ".env", "tests/test_docker.py", "docker/replay.py", "data/x.csv", "gpuboost/__pycache__/b.pyc"):
         assert dockerfile.ignored(name, IGNORED), name
 
 
