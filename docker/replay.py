@@ -2,7 +2,7 @@
 
 Reads the Dockerfile beside it and carries out its instructions one by one, each in a layer of its own, over a fresh system of
 the distribution that the base image is of (debootstrap), in namespaces of its own. Then it runs the entry point as a job would:
-as another user, without a network, on a read-only file system, killed, stopped and resumed. It ends by saying what it did not do.
+as another user, without a network, on a read-only file system, killed, stopped and resumed. Last, it says what it did not do.
 
 Needs root on Linux, Python 3.11 or newer, debootstrap, util-linux, and a way to the package indexes.
 """
