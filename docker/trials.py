@@ -40,6 +40,16 @@ print(sum(sum(s.cache_hits.values()) for s in loops), sum(sum(s.cache_misses.val
 print(f"{time.perf_counter() - begun:.1f} s")
 """
 
+CUPY = """
+import os
+import cupy
+print("CUDA run-time", cupy.cuda.runtime.runtimeGetVersion())
+try:
+    cupy.RawModule(path=os.environ["GPUBOOST_FATBIN"] + "/plant.fatbin").get_function("plant")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
 
 def write_table(folder: Path) -> None:
     """Write a table with labels that are words, and missing values."""
@@ -98,6 +108,13 @@ class Trials:
         words = line.split()
         equal(words[1], words[3], line)
         return line
+
+    def cupy(self) -> str:
+        """CuPy starts without the CUDA run-time and NVRTC of PyPI; to load a compiled kernel it lacks the driver alone."""
+        status, output = container.run(self.image, ["python", "-c", CUPY], self.options)
+        equal(status, 0, output)
+        contains(output, "CUDA run-time 13", "cudaErrorInsufficientDriver")
+        return " / ".join(output.splitlines()[-2:])
 
     def cuda(self) -> str:
         """A card that is asked for and missing is an error with a remedy, and no CPU training."""
@@ -201,7 +218,14 @@ def run_all(image: Image) -> int:
         folder.chmod(0o777)
         write_table(folder)
         trials = Trials(image, folder)
-        steps: list[Callable[[], str]] = [trials.help, trials.doctor, trials.cuda, trials.pipeline, trials.other_ways]
+        steps: list[Callable[[], str]] = [
+            trials.help,
+            trials.doctor,
+            trials.cupy,
+            trials.cuda,
+            trials.pipeline,
+            trials.other_ways,
+        ]
         steps += [trials.stop, trials.kill, trials.statuses, trials.loops]
         for step in steps:
             try:
