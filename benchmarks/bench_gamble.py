@@ -70,7 +70,9 @@ def samme(variant: str) -> Callable[..., SAMMEClassifier]:
 
 
 PLAIN, DEFAULT, DISCRETE, REAL = "GAMBLE, rate 1", "GAMBLE, default rate", "SAMME.Discrete", "SAMME.Real"
+LINE_SEARCH = "GAMBLE, line search"
 ALGORITHMS = {PLAIN: gamble(1.0), DEFAULT: gamble("auto"), DISCRETE: samme("discrete"), REAL: samme("real")}
+IN_TIME = {name: ALGORITHMS[name] for name in (PLAIN, DEFAULT, DISCRETE)} | {LINE_SEARCH: gamble("line-search")}
 
 
 def error_curve(make: Callable[..., Any], split: Split, n_rounds: int, leaves: int = LEAVES) -> np.ndarray:
@@ -240,14 +242,13 @@ def seconds_of_fit(make: Callable[..., Any], split: Split, leaves: int, n_rounds
 
 def speed_on(name: str, split: Split, leaves: int, args: argparse.Namespace) -> list[Row]:
     """Compare times to the lowest error of scikit-learn's first 50, 200, ... rounds."""
-    for make in ALGORITHMS.values():
+    for make in IN_TIME.values():
         seconds_of_fit(make, split, leaves, 12)  # compile, or load what was compiled
     runs = [clocked_adaboost(split, leaves, max(args.sk_rounds)) for _ in range(args.repeats)]
     errors = runs[0][0]
     goals = [(n, int(errors[:n].argmin())) for n in args.sk_rounds]
     rows = []
-    for algorithm in (PLAIN, DEFAULT, DISCRETE):
-        make = ALGORITHMS[algorithm]
+    for algorithm, make in IN_TIME.items():
         own = error_curve(make, split, args.search_rounds, leaves)
         for n, best in goals:
             row = {"data": name, "leaves": leaves, "sk_rounds": n, "target": float(errors[best]), "sk_round": best + 1}

@@ -160,6 +160,15 @@ def root_histograms(
 
 
 @compiled
+def hold_all(roots: Array, n_rows: int) -> bool:
+    """Return whether the table rows of roots, shape (n_trees, 10), own all rows."""
+    for node in roots:
+        if node[STOP] - node[START] != n_rows:
+            return False
+    return True
+
+
+@compiled
 def histogram_of_classes(
     lo: int,
     hi: int,
@@ -805,12 +814,13 @@ def grow(
 ) -> None:
     """Grow the trees lo..hi-1, one after another, in the same memory for histograms."""
     n_cuts = nodes.shape[1] // 2
-    # Trees with statistics of their own have roots with the same rows.
-    together = len(q) > 1 and q.shape[2] == LANES
+    # Roots with statistics of their own that hold all rows are counted in one pass.
+    together = len(q) > 1 and q.shape[2] == LANES and hold_all(nodes[lo:hi, 0], q.shape[1])
     roots = np.empty((bin_offsets[-1] if together else 0, TOGETHER, q.shape[2]), np.int32)
     shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
     for t in range(lo, hi):
-        own = (rows[t], q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
+        held = rows[t if len(rows) > 1 else 0]
+        own = (held, q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
         if together:
             place = (t - lo) % TOGETHER
             if place == 0:
@@ -824,7 +834,7 @@ def grow(
                 break
             if nodes[t, current[t], LEFT] == 0:
                 continue
-            partition(blocks, rows[t], buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
+            partition(blocks, held, buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
             if s + 1 < n_cuts:
                 small, large = order_children(nodes[t], current[t])
                 expand(*shared, *own, n_classes, min_count, criterion, one_hot, small, large, lanes)
@@ -865,7 +875,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 def of_tree(q: NDArray[T], t: int) -> NDArray[T]:
-    """Return the statistics of tree t: its own, or those that all trees of a batch share."""
+    """Return the statistics or rows of tree t: its own, or those that all trees of a batch share."""
     own: NDArray[T] = q[t] if len(q) > 1 else q[0]
     return own
 
