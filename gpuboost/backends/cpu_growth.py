@@ -162,10 +162,7 @@ def root_histograms(
 @compiled
 def hold_all(roots: Array, n_rows: int) -> bool:
     """Return whether the table rows of roots, shape (n_trees, 10), own all rows."""
-    for node in roots:
-        if node[STOP] - node[START] != n_rows:
-            return False
-    return True
+    return (roots[:, STOP] - roots[:, START] == n_rows).all()  # type: ignore[no-any-return]
 
 
 @compiled
