@@ -548,7 +548,7 @@ class CpuBackend(CpuSoftmax, Backend):
         self, scores: NDArray[np.float64], groups: Sequence[NDArray[Any]], values: Sequence[NDArray[np.float64]]
     ) -> None:
         """All trees for some rows at a time, whose scores stay in the second-level cache."""
-        n_rows, at_once = len(scores), max(1, 2**15 // scores.shape[1])
+        n_rows, at_once = len(scores), max(1, 2**17 // scores.shape[1])
 
         def share(lo: int, hi: int) -> None:
             for first in range(lo, hi, at_once):
