@@ -34,6 +34,13 @@ SUITES = {"22.04": "jammy", "24.04": "noble"}
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+AS_IN_IMAGES = """\
+Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";
+DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/*.bin || true"; };
+Acquire::Languages "none";
+"""
+"""The images of Ubuntu tell apt to keep no packages and no caches."""
+
 
 @dataclass
 class Replay:
@@ -103,6 +110,7 @@ class Replay:
         sources.write_text("\n".join([line, *updates]) + "\n", encoding="utf-8")
         for package in folder.glob("var/cache/apt/archives/*.deb"):
             package.unlink()
+        (folder / "etc/apt/apt.conf.d/docker-clean").write_text(AS_IN_IMAGES, encoding="utf-8")
 
 
 @dataclass
