@@ -30,6 +30,7 @@ from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
+from gpuboost.interchange.methods import Exports
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import History, Progress, Training, train
 
@@ -44,7 +45,7 @@ Finish = Callable[[Floats], NDArray[Any]]
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
-class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the boosting classifiers.
 
     A subclass declares the constructor's parameters, makes the booster, and says how scores and probabilities belong together.

@@ -53,19 +53,8 @@ class RealTree:
 
 
 def real_trees(model: BoostingClassifier) -> list[RealTree]:
-    """Return the trees of a model in the order in which their values are added; one that adds 0 if there is none.
-
-    Raises
-    ------
-    TypeError
-        If the model does not consist of trees.
-    sklearn.exceptions.NotFittedError
-        If it is not fitted.
-    """
-    check_trees(model)
-    ensemble, mapper = model.ensemble_, model.bin_mapper_
-    if ensemble.n_trees == 0:
-        ensemble = Ensemble.from_trees([constant_tree(np.zeros(len(model.classes_)))], len(model.classes_))
+    """Return the trees of a model in the order in which their values are added; one that adds 0 if there is none: see `exported_ensemble`."""
+    ensemble, mapper = exported_ensemble(model), model.bin_mapper_
     feature, cut = ensemble.feature, ensemble.cut.astype(np.int64)
     # Past the last cut every value goes left. That is the same as no value going left, with the sides exchanged.
     all_left = cut > mapper.n_cuts[feature]
@@ -76,14 +65,27 @@ def real_trees(model: BoostingClassifier) -> list[RealTree]:
     missing_left = ensemble.missing_left ^ all_left
     trees = []
     for nodes, leaves in zip(pairwise(ensemble.node_offset), pairwise(ensemble.leaf_offset), strict=True):
-        n, inner = slice(*nodes), nodes[1] - nodes[0]
-        children = [np.where(side[n] < 0, inner + ~side[n].astype(np.int64), side[n]) for side in (left, right)]
+        n = slice(*nodes)
+        children = [node_numbers(side[n]) for side in (left, right)]
         trees.append(RealTree(feature[n], threshold[n], missing_left[n], *children, ensemble.values[slice(*leaves)]))
     return trees
 
 
-def check_trees(model: Any) -> None:
-    """Refuse what is no fitted model of trees."""
+def node_numbers(children: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the nodes of a tree's children, of which `gpuboost.tree.Tree` writes leaf i as ``~i``: ``n_inner + i``."""
+    return np.where(children < 0, len(children) + ~children.astype(np.int64), children)
+
+
+def exported_ensemble(model: Any) -> Ensemble:
+    """Return the trees of a fitted model; one that adds 0 if there is none.
+
+    Raises
+    ------
+    TypeError
+        If the model does not consist of trees.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+    """
     from sklearn.utils.validation import check_is_fitted
 
     from gpuboost.estimators.base import BoostingClassifier
@@ -95,6 +97,8 @@ def check_trees(model: Any) -> None:
         raise TypeError(
             f"only models of trees can be exported, but this {type(model).__name__} boosts the regressor {model.regressor!r:.200}"
         )
+    n_classes = len(model.classes_)
+    return model.ensemble_ if model.ensemble_.n_trees else Ensemble.from_trees([constant_tree(np.zeros(n_classes))], n_classes)
 
 
 def feature_names(model: BoostingClassifier) -> list[str]:
