@@ -1,8 +1,8 @@
 """ONNX: the model as a graph of operators that runtimes of many languages execute.
 
 ONNX sums the trees of a TreeEnsemble in an order of the runtime's choice, one number a leaf and partly in float32. Here it
-only finds the leaves: in an ensemble of one target a tree, every leaf "adds" its own number, which float32 holds exactly. A scan
-over the trees then adds the leaves' vectors in float64 and in the order of the model.
+only finds the leaves: in an ensemble of one target a tree, every leaf "adds" its own number, which float32 holds exactly. A
+scan over the trees then adds the leaves' vectors in float64 and in the order of the model.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def to_onnx(model: BoostingClassifier, input_dtype: Literal["float64", "float32"
     graph, n_classes = Graph(), len(labels)
     scores = _scores(graph, trees, graph.input("X").cast(np.float64) if input_dtype == "float32" else graph.input("X"))
     outputs = _predictions(graph, model, labels, scores)
-    shapes = {"label": [None, n_classes] if model.multi_label_ else [None]}
+    shapes: dict[str, list[int | None]] = {"label": [None, n_classes] if model.multi_label_ else [None]}
     body = helper.make_graph(
         graph.nodes,
         type(model).__name__,
@@ -100,7 +100,7 @@ def onnx_labels(classes: NDArray[Any]) -> NDArray[Any]:
     labels = classes.tolist()
     if all(isinstance(label, str) for label in labels):
         return np.array(labels, object)
-    if classes.dtype.kind in "iuf" and classes.dtype.itemsize <= 8 or classes.dtype.kind == "b":
+    if (classes.dtype.kind in "iuf" and classes.dtype.itemsize <= 8) or classes.dtype.kind == "b":
         return classes
     if all(type(label) is int and abs(label) < 2**63 for label in labels):
         return np.array(labels, np.int64)
@@ -116,9 +116,7 @@ def _value(name: str, dtype: np.dtype[Any], shape: list[int | None]) -> Any:
     return helper.make_tensor_value_info(name, kind, ["n_rows" if n is None else n for n in shape])
 
 
-def _predictions(
-    graph: Graph, model: BoostingClassifier, labels: NDArray[Any], scores: Tensor
-) -> dict[str, np.dtype[Any]]:
+def _predictions(graph: Graph, model: BoostingClassifier, labels: NDArray[Any], scores: Tensor) -> dict[str, np.dtype[Any]]:
     """Add what is made of the scores. Return the dtypes of all outputs."""
     double, n_classes = np.dtype(np.float64), len(labels)
     link = model._link(n_classes)
@@ -166,7 +164,7 @@ def _scores(graph: Graph, trees: list[RealTree], X: Tensor) -> Tensor:
 
 
 def _ensemble_attributes(trees: list[RealTree]) -> dict[str, Any]:
-    """Return the attributes of a TreeEnsembleRegressor that finds for each tree the number of the leaf that a row arrives at."""
+    """Return the attributes of a TreeEnsembleRegressor that finds the number of a row's leaf in every tree."""
     from onnx import numpy_helper
 
     n_leaves = np.array([len(tree.values) for tree in trees])

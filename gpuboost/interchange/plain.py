@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from gpuboost.estimators.base import BoostingClassifier
 
 READING = [
-    "A row starts at node 0 of every tree. At a node with a feature it goes to the node number 'left' if its value is less than "
-    "'less_than', else to 'right'; a missing value (NaN) goes where 'missing' says. Values are compared in float64.",
+    "A row starts at node 0 of every tree. At a node with a feature it goes to the node number 'left' if its value is less "
+    "than 'less_than', else to 'right'; a missing value (NaN) goes where 'missing' says. Values are compared in float64.",
     "A node with a leaf ends the way. The scores of the classes are the sums of these lists over all trees, "
     "added in their order in float64, beginning with 0.",
-    "The label is the class with the largest score, the first of equals; if multi_label is true, every class with a score above 0.",
+    "The label is the class with the largest score, the first of equals; if multi_label is true, every class with a score "
+    "above 0.",
     "less_than may be the text Infinity (all finite values are less, infinity is not) or -Infinity (only 'missing' matters).",
 ]
 
@@ -36,8 +37,8 @@ def to_dict(model: BoostingClassifier) -> dict[str, Any]:
     dict
         - "reading": how to predict from this dict, in words;
         - "estimator", "gpuboost": the class and the version that made it;
-        - "classes": the labels, in the order of all scores; those that JSON does not have (dates, bytes) as text. Their dtype is
-          in "class_dtype";
+        - "classes": the labels, in the order of all scores; those that JSON does not have (dates, bytes) as text. Their dtype
+          is in "class_dtype";
         - "multi_label": whether the classes do not exclude each other;
         - "features": the names of the columns, x0, x1, ... if they had none;
         - "probabilities": how they follow from the scores, or None if there are none. {"link": "softmax", "divisor": d} is
@@ -53,9 +54,9 @@ def to_dict(model: BoostingClassifier) -> dict[str, Any]:
     TypeError
         If the model does not consist of trees.
     """
+    offsets = exported_ensemble(model).round_offset.tolist()
     names = feature_names(model)
     trees = [_tree(tree, names) for tree in real_trees(model)]
-    offsets = exported_ensemble(model).round_offset.tolist()
     return {
         "reading": READING,
         "estimator": type(model).__name__,

@@ -1,8 +1,8 @@
 """SHAP: Shapley values of the scores, by the shap package.
 
-Its TreeExplainer of the "interventional" kind compares with float32 thresholds, which cannot tell apart what float64 cuts do. So
-it is not given the features' values, but their codes (see `gpuboost.binning`): integers below 256, which any float holds. Codes
-say all that the trees look at, so the Shapley values of a feature's code are those of the feature.
+Its TreeExplainer of the "interventional" kind compares with float32 thresholds, which cannot tell apart what float64 cuts do.
+So it is not given the features' values, but their codes (see `gpuboost.binning`): integers below 256, which any float holds.
+Codes say all that the trees look at, so the Shapley values of a feature's code are those of the feature.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ShapExplainer:
         shap = load("shap", "to_shap")
         trees = exported_ensemble(model).trees()
         for tree in trees:
-            _refuse_large(tree)
+            refuse_large(tree)
         self._model, (codes, _) = model, _encoded(model, background)
         self._explainer = shap.TreeExplainer(
             {"trees": [_arrays(tree) for tree in trees], "internal_dtype": np.float64, "input_dtype": np.float64},
@@ -131,7 +131,7 @@ def _arrays(tree: Tree) -> dict[str, NDArray[Any]]:
     }
 
 
-def _refuse_large(tree: Tree) -> None:
+def refuse_large(tree: Tree) -> None:
     """Refuse a tree for which shap's integers would overflow unnoticed."""
     n_nodes = len(tree.cut) + tree.n_leaves
     on_way: list[frozenset[int]] = [frozenset()] * len(tree.cut)

@@ -1,7 +1,7 @@
 """The trees of a fitted model with real thresholds in place of codes: what every target starts from.
 
-`gpuboost.binning` gives a value the code ``1 + number of cuts <= x``, and a row goes left where ``1 <= code <= cut``. So it goes
-left exactly where ``x < c`` for c, the cut-th of the feature's ascending cuts. The cuts are float64, and x is compared as
+`gpuboost.binning` gives a value the code ``1 + number of cuts <= x``, and a row goes left where ``1 <= code <= cut``. So it
+goes left exactly where ``x < c`` for c, the cut-th of the feature's ascending cuts. The cuts are float64, and x is compared as
 float64: those of a float32 or integer matrix, too.
 """
 
@@ -53,7 +53,7 @@ class RealTree:
 
 
 def real_trees(model: BoostingClassifier) -> list[RealTree]:
-    """Return the trees of a model in the order in which their values are added; one that adds 0 if there is none: see `exported_ensemble`."""
+    """Return the trees of an `exported_ensemble` in the order in which their values are added."""
     ensemble, mapper = exported_ensemble(model), model.bin_mapper_
     feature, cut = ensemble.feature, ensemble.cut.astype(np.int64)
     # Past the last cut every value goes left. That is the same as no value going left, with the sides exchanged.
@@ -66,7 +66,7 @@ def real_trees(model: BoostingClassifier) -> list[RealTree]:
     trees = []
     for nodes, leaves in zip(pairwise(ensemble.node_offset), pairwise(ensemble.leaf_offset), strict=True):
         n = slice(*nodes)
-        children = [node_numbers(side[n]) for side in (left, right)]
+        children = node_numbers(left[n]), node_numbers(right[n])
         trees.append(RealTree(feature[n], threshold[n], missing_left[n], *children, ensemble.values[slice(*leaves)]))
     return trees
 
@@ -95,7 +95,8 @@ def exported_ensemble(model: Any) -> Ensemble:
     check_is_fitted(model)
     if not hasattr(model, "ensemble_"):
         raise TypeError(
-            f"only models of trees can be exported, but this {type(model).__name__} boosts the regressor {model.regressor!r:.200}"
+            "only models of trees can be exported, but this "
+            f"{type(model).__name__} boosts the regressor {model.regressor!r:.200}"
         )
     n_classes = len(model.classes_)
     return model.ensemble_ if model.ensemble_.n_trees else Ensemble.from_trees([constant_tree(np.zeros(n_classes))], n_classes)
