@@ -29,6 +29,7 @@ from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
+from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import History, Progress, Training, train
 
@@ -63,6 +64,9 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
     verbose: int = 0
     warm_start: bool = False
     callbacks: Sequence[Callable[[Progress], Any]] | None = None
+
+    plot = PlotAccessor()
+    """Pictures of the model and its training, see `gpuboost.plotting.Plots`."""
 
     _notes: Mapping[str, Note] = MappingProxyType({"edge": 0.0})
     """What the booster notes of a round, and what stands in the history where it has nothing to note."""
