@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new
+from gpuboost.plotting.figure import axes_or_new, quiet
 from gpuboost.plotting.labels import PLAIN, percent_text
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import BLUE, SMALL
@@ -37,7 +37,5 @@ def base_classes(run: Run, ax: Any) -> Axes:
     beside.spines["right"].set_visible(False)
     axes.set(title="Base class of every round", xlabel="round", ylabel="class", xlim=(0, run.n_rounds + 1))
     axes.set_ylim(len(classes) - 0.4, -0.6)
-    axes.grid(axis="y", color="0.9", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    quiet(axes, "y")
     return axes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new
+from gpuboost.plotting.figure import axes_or_new, quiet, scale_from_zero
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import BLUE, ORANGE, SKY
 
@@ -23,25 +23,24 @@ def candidate_losses(run: Run, ax: Any) -> Axes:
     if not searched:
         raise ValueError(NONE)
     rounds = np.array([number for number, _ in searched])
-    # The excess over the best candidate, in percent of its loss; a loss of 0 has no multiples.
-    excess = [
-        100 * (np.array(losses) / (min(losses) or np.inf) - 1 if min(losses) else np.zeros(len(losses)))
-        for _, losses in searched
-    ]
-    middle, worst = [float(np.median(one)) for one in excess], [float(one.max()) for one in excess]
+    # In percent of the loss of the best candidate; multiples of 0 are infinite, and not drawn.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = [100 * (np.array(losses) / min(losses) - 1) for _, losses in searched]
+    others = [np.delete(one, int(np.argmin(losses))) for one, (_, losses) in zip(excess, searched, strict=True)]
     axes = axes_or_new(ax, 6.4, 3.8)
-    axes.fill_between(rounds, 0.0, worst, color=SKY, alpha=0.35, linewidth=0, label="all candidates")
-    axes.plot(rounds, worst, color=BLUE, linewidth=1.2, label="worst candidate")
-    axes.plot(rounds, middle, color=ORANGE, linestyle="--", linewidth=1.4, label="median candidate")
+    x, y = np.repeat(rounds, [len(one) for one in others]), np.concatenate(others)
+    axes.scatter(x, y, s=5, color=SKY, linewidths=0, rasterized=True, label="a candidate")
+    lines = (("worst candidate", np.max, BLUE, "-"), ("median candidate", np.median, ORANGE, "--"))
+    for label, of, color, style in lines:
+        values = [float(of(one)) if len(one) else np.nan for one in others]
+        axes.plot(rounds, values, color=color, linestyle=style, linewidth=1.3, label=label)
     axes.set(
-        title=f"What the search for the base class gains ({len(searched)} searches)",
+        title=f"Base classes that were not chosen ({len(searched)} searches)",
         xlabel="round",
         ylabel="training loss above that of\nthe chosen base class, %",
-        xlim=(min(1, run.n_rounds - 1), run.n_rounds),
+        xlim=(min(1, run.n_rounds - 1), run.n_rounds + 1),
     )
-    axes.set_ylim(bottom=0.0)
+    scale_from_zero(axes, y)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
-    axes.grid(color="0.9", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    quiet(axes)
     return axes

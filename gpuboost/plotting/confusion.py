@@ -53,6 +53,7 @@ def count(model: Any, X: Any, y: Any, sample_weight: Any, cost_matrix: Any) -> t
 def draw_confusion(axes: Axes, table: Floats, rows: list[Any], classes: Any, *, weighted: bool) -> None:
     """Draw a confusion matrix, shaded by the shares of the true classes."""
     from matplotlib.colors import PowerNorm
+    from matplotlib.ticker import FuncFormatter
 
     totals = table.sum(axis=1, keepdims=True)
     shares = np.divide(table, totals, out=np.zeros_like(table), where=totals > 0)
@@ -67,7 +68,14 @@ def draw_confusion(axes: Axes, table: Floats, rows: list[Any], classes: Any, *, 
     image = draw_matrix(axes, shares, (rows, classes), cell_text, cmap="Blues", norm=PowerNorm(0.5, 0.0, 1.0))
     figure = axes.get_figure()
     assert figure is not None
-    bar = figure.colorbar(image, ax=axes, ticks=[0, 0.01, 0.05, 0.2, 0.5, 1.0], format="{x:.0%}", shrink=0.8, pad=0.02)
+    bar = figure.colorbar(
+        image,
+        ax=axes,
+        ticks=[0, 0.01, 0.05, 0.2, 0.5, 1.0],
+        format=FuncFormatter(lambda share, _: f"{100 * share:.0f} %"),
+        shrink=0.8,
+        pad=0.02,
+    )
     bar.set_label("share of the true class")
     bar.outline.set_visible(False)
     right = sum(table[k, k] for k in range(len(classes)))

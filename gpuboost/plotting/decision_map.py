@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
+LETTERS_ACROSS = 50
 MARGIN = 0.05
 """The map reaches beyond the rows by this share of their range."""
 
@@ -74,6 +75,26 @@ class Grid:
             axes.contour(self.x, self.y, self.classes == k, levels=[0.5], colors="0.25", linewidths=0.7)
         axes.set(xlim=extent[:2], ylim=extent[2:])
 
+    def label(self, axes: Axes, labels: list[str]) -> None:
+        """Write each class where its region is widest, if it is wide enough for a letter."""
+        from matplotlib.patheffects import withStroke
+        from scipy.ndimage import distance_transform_edt
+
+        for k in np.unique(self.classes):
+            inside = np.pad(self.classes == k, 1)  # the border of the map is a border, too
+            distance = distance_transform_edt(inside)[1:-1, 1:-1]
+            row, column = np.unravel_index(int(distance.argmax()), distance.shape)
+            if distance[row, column] * LETTERS_ACROSS >= len(self.x):
+                halo = [withStroke(linewidth=2.5, foreground="white")]
+                axes.text(
+                    *(self.x[column], self.y[row], labels[k]),
+                    ha="center",
+                    va="center",
+                    weight="bold",
+                    path_effects=halo,
+                    **PLAIN,
+                )
+
 
 def decision_map(
     model: Any, X: Any, y: Any, columns: Any, at: Mapping[Any, float] | None, n_points: int, max_rows: int, ax: Any
@@ -90,6 +111,7 @@ def decision_map(
     grid = Grid.of(model, fixed_values(model, matrix, at, (first, second)), (first, second), ranges)
     axes = axes_or_new(ax, 7.0, 4.8)
     grid.draw(axes)
+    grid.label(axes, class_texts(model.classes_))
     shown = np.flatnonzero(np.isfinite(drawn).all(axis=1))
     shown = shown[:: -(-len(shown) // max_rows)] if max_rows else shown[:0]
     present = set(np.unique(grid.classes).tolist())

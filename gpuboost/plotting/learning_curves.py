@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new, new_figure
+from gpuboost.plotting.figure import axes_or_new, new_figure, quiet, scale_from_zero
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import GREEN, LINE_STYLES, ORANGE, PINK, RED, SKY
 from gpuboost.stopping import SmoothedError
@@ -24,8 +24,6 @@ UNITS = {
 }
 TRAINING = "#004B75"
 SETS = (ORANGE, GREEN, PINK, SKY, RED)
-LOG_FROM = 20.0
-"""A loss that falls by this factor is drawn on a logarithmic scale."""
 
 
 def learning_curves(run: Run, what: str | None, smoothed: bool | None, ax: Any) -> Axes | Figure:
@@ -69,9 +67,11 @@ def panels(run: Run, recorded: list[str], rule: SmoothedError | None) -> Figure:
     handles: dict[str, Any] = {}
     for axes, what in zip(grid, recorded, strict=False):
         handles |= {str(handle.get_label()): handle for handle in draw(axes, run, what, rule)}
-    for axes in grid[len(recorded) :]:
-        axes.remove()
-    figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=3, frameon=False)
+    if len(grid) > len(recorded):  # the place of a panel is free for the legend
+        grid[-1].axis("off")
+        grid[-1].legend(handles=list(handles.values()), loc="center", frameon=False)
+    else:
+        figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
@@ -79,7 +79,7 @@ def draw(axes: Axes, run: Run, what: str, rule: SmoothedError | None) -> list[An
     """Draw one quantity of all sets; return what belongs into the legend."""
     rounds = np.arange(1, run.n_rounds + 1)
     scale = 100.0 if what == "error" else 1.0
-    handles, least, most = [], np.inf, 0.0
+    handles, drawn = [], []
     for i, (name, key) in enumerate(run.series(what).items()):
         values = scale * run.numbers(key)
         is_training = name == "training"
@@ -87,8 +87,7 @@ def draw(axes: Axes, run: Run, what: str, rule: SmoothedError | None) -> list[An
         style = "-" if is_training else LINE_STYLES[(i - 1) % len(LINE_STYLES)]
         width = 1.0 if is_training else 1.6
         handles += axes.plot(rounds, values, color=color, linestyle=style, linewidth=width, label=name)
-        present = values[np.isfinite(values)]
-        least, most = min(least, present.min(initial=np.inf)), max(most, present.max(initial=0.0))
+        drawn.append(values)
     chosen = run.kept
     if rule is not None and f"valid_{what}" == run.criterion:
         errors = run.numbers(run.criterion)
@@ -101,11 +100,6 @@ def draw(axes: Axes, run: Run, what: str, rule: SmoothedError | None) -> list[An
         handles.append(axes.axvline(chosen, color="0.35", linestyle=":", linewidth=1.4, label=label))
     kind = "Hamming error" if what == "error" and run.multi_label else TITLES.get(what, what)
     axes.set(title=kind, xlabel="round", ylabel=UNITS.get(what, what), xlim=(min(1, run.n_rounds - 1), run.n_rounds))
-    if what == "loss" and 0 < least * LOG_FROM < most:
-        axes.set_yscale("log")
-    elif what in UNITS and least >= 0:
-        axes.set_ylim(bottom=0.0)
-    axes.grid(color="0.9", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    scale_from_zero(axes, np.concatenate(drawn))
+    quiet(axes)
     return handles

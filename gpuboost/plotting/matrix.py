@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MOST_WITH_TEXT = 30
 """Cells of larger matrices are only shaded."""
 MOST_TICKS = 30
+LETTER = 0.08
+"""Inches of a letter of the labels."""
 
 
 def side(n_classes: int) -> float:
@@ -52,7 +54,7 @@ def draw_matrix(
     n = max(values.shape)
     texts = [class_texts(labels) for labels in classes]
     ticks = [np.arange(0, len(labels), -(-len(labels) // MOST_TICKS)) for labels in texts]
-    rotation = 90 if max(map(len, texts[1])) > (9 if n <= 10 else 2) else 0
+    rotation = 90 if max(map(len, texts[1])) * LETTER > side(n) / n * -(-n // MOST_TICKS) else 0
     size = SMALL + 1 if n <= 15 else SMALL
     axes.set_xticks(ticks[1], [texts[1][i] for i in ticks[1]], rotation=rotation, fontsize=size, **PLAIN)
     axes.set_yticks(ticks[0], [texts[0][i] for i in ticks[0]], fontsize=size, **PLAIN)

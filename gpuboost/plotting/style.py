@@ -12,10 +12,11 @@ BLUE, ORANGE, GREEN, PINK, RED, SKY, YELLOW, GREY = (
     "#F0E442",
     "#777777",
 )
-"""The palette of Okabe and Ito (2008), *Color universal design*, with grey for black."""
+WINE, TEAL, OLIVE, INDIGO = "#882255", "#44AA99", "#999933", "#332288"
+"""The palette of Okabe and Ito (2008), *Color universal design*, with grey for black, then four of Tol's "muted" scheme."""
 
-PALETTE = (BLUE, ORANGE, GREEN, PINK, RED, SKY, YELLOW, GREY)
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # one less than colours, so that pairs of the two repeat late
+PALETTE = (BLUE, ORANGE, GREEN, PINK, RED, SKY, YELLOW, GREY, WINE, TEAL, OLIVE, INDIGO)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # 7 and 12 have no common factor: pairs repeat after 84 classes
 LINE_STYLES = ("-", "--", "-.", ":")
 SMALL, TINY = 8.0, 6.5
 """Font sizes in points of what stands inside a picture."""

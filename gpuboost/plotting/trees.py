@@ -123,7 +123,7 @@ def draw_tree(model: Any, number: int, max_leaves: int, ax: Any) -> Axes:
         else:
             axes.text(start, spot.y, f"+ {leaves_below(tree, spot.node)} leaves", fontsize=SMALL, va="center", style="italic")
     votes.head(axes, start, len(ends))
-    axes.set(xlim=(-0.1, max(start + votes.width + 0.2, 4.4)), ylim=(len(ends) + 0.35, -1.0 - votes.rise / ROW))
+    axes.set(xlim=(-0.1, max(start + votes.width + 0.2, 4.4)), ylim=(len(ends) + 0.35, -0.75 - votes.rise / ROW))
     axes.axis("off")
     found = int(np.searchsorted(ensemble.round_offset, number, "right"))
     left_out = tree.n_leaves - sum(s.node < 0 for s in ends)
