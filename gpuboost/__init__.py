@@ -10,12 +10,14 @@ array([0, 0])
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
+from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError, ModelFormatError
 
 if TYPE_CHECKING:
     from gpuboost.active import ActiveLearner
+    from gpuboost.checkpoint import Checkpoint
     from gpuboost.estimators import (
         ABCBoostClassifier,
         AdaBoostMHClassifier,
@@ -33,15 +35,18 @@ __all__ = [
     "ABCBoostClassifier",
     "ActiveLearner",
     "AdaBoostMHClassifier",
+    "Checkpoint",
     "DeviceMemoryError",
     "DeviceUnavailableError",
     "GambleClassifier",
     "LogitBoostClassifier",
     "MartClassifier",
+    "ModelFormatError",
     "RebelClassifier",
     "SAMMEClassifier",
     "cost_scorer",
     "fit",
+    "load",
     "mean_cost",
     "min_cost_labels",
 ]
@@ -64,6 +69,10 @@ def __getattr__(name: str) -> Any:
         from gpuboost.active import ActiveLearner
 
         return ActiveLearner
+    if name == "Checkpoint":
+        from gpuboost.checkpoint import Checkpoint
+
+        return Checkpoint
     if name in ALGORITHMS.values():
         from gpuboost import estimators
 
@@ -125,3 +134,35 @@ def fit(
     model = estimator(device=device, **params)
     fitted: BoostingClassifier = model.fit(X, y, sample_weight=sample_weight, eval_set=eval_set)
     return fitted
+
+
+def load(path: str | os.PathLike[str], device: str | int = "auto", n_jobs: int | None = None) -> BoostingClassifier:
+    """Load a classifier that its method ``save`` has written.
+
+    Its predictions, probabilities, labels and all else are those of the classifier that was saved, bit for bit. Nothing in a
+    file is ever run, and what comes of it is checked, so files of strangers are safe to load.
+
+    Parameters
+    ----------
+    path : str or path
+    device : str or int, default "auto"
+        Where to predict, and train on: see `fit`.
+    n_jobs : int or None, default None
+        Threads; None and -1 are all CPUs that the process may use.
+
+    Returns
+    -------
+    BoostingClassifier
+        A fitted estimator of the class that was saved. Its other parameters are those of the one saved, but for ``verbose``,
+        ``warm_start`` and ``callbacks``, which have their defaults. It has no ``device_``, and no "seconds" in ``history_``.
+
+    Raises
+    ------
+    ModelFormatError
+        If the file is damaged, no model file, of a newer version of the format, or says what cannot be.
+    OSError
+        If it is not there (FileNotFoundError) or may not be read (PermissionError).
+    """
+    from gpuboost import model_file
+
+    return model_file.load(path, device, n_jobs)

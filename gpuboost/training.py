@@ -33,10 +33,14 @@ class Progress:
         The number of rounds of the model.
     history : dict of list of float
         One list per quantity with one entry per round, see `Training.history`.
+    model : callable
+        Called without arguments, returns the fitted classifier of the rounds so far: to look at it, to predict, to save it. It
+        joins all trees, so it takes time; what is not called costs nothing.
     """
 
     n_rounds: int
     history: History
+    model: Callable[[], Any]
 
 
 Callback = Callable[[Progress], Any]
@@ -119,6 +123,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     verbose: int = 0,
     started: float | None = None,
+    model_of: Callable[[Training], Any] = lambda training: training,
 ) -> Training:
     """Run ``booster`` on ``problem`` until the model has ``n_rounds`` rounds.
 
@@ -142,6 +147,8 @@ def train(
         See `gpuboost.AdaBoostMHClassifier`.
     started : float, optional
         ``time.perf_counter()`` at the start of the fit.
+    model_of : callable, optional
+        What makes the model of a training that goes on, for callbacks that ask for it.
 
     Returns
     -------
@@ -154,8 +161,9 @@ def train(
     """
     started = time.perf_counter() if started is None else started
     before = len(done)
-    result = Training(list(done), {k: list(v[:before]) for k, v in (history or {}).items()}, "n_estimators reached")
-    seconds_before = result.history["seconds"][-1] if before and result.history.get("seconds") else 0.0
+    result = Training(list(done), {k: list(v[:before]) for k, v in (history or {}).items()})
+    seconds = result.history.get("seconds", [])[-1:]
+    seconds_before = seconds[0] if seconds and seconds[0] == seconds[0] else 0.0  # nobody knows of a model from a file
     display = Display(n_rounds, before, verbose)
     criterion = f"{next(iter(evaluation or ()), None)}_{'error' if costs is None else 'cost'}"
     try:
@@ -164,9 +172,8 @@ def train(
         states = {name: booster.row_state(watched[name].problem) for name in watched if name != "train"}
         for name, trees in ((name, trees) for name in watched for trees in done):
             take(watched[name], states.get(name), trees)
-        if n_rounds <= before:
-            return result
-        for step in booster.rounds(problem, done):
+        reason = reason_to_end(result, n_rounds, stopping, criterion)
+        for step in booster.rounds(problem, done) if not reason else ():
             row = {"train_loss": step.loss, **step.notes}
             row |= observe(step, watched, states)
             row["seconds"] = seconds_before + time.perf_counter() - started
@@ -174,17 +181,12 @@ def train(
                 result.history.setdefault(key, []).append(value)
             result.rounds.append([part.tree for part in step.parts])
             display.show(len(result.rounds), row)
-            progress = Progress(len(result.rounds), result.history)
+            progress = Progress(len(result.rounds), result.history, lambda: model_of(so_far(result)))
             asked_to_stop = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
-            if stopping and stopping.should_stop(result.history[criterion]):
-                result.reason = "early stopping"
-            elif asked_to_stop:
-                result.reason = "a callback asked to stop"
-            elif len(result.rounds) < n_rounds:
-                continue
-            break
-        else:
-            result.reason = "the weak learner has nothing left to learn"
+            reason = reason_to_end(result, n_rounds, stopping, criterion, asked_to_stop > 0)
+            if reason:
+                break
+        result.reason = reason or "the weak learner has nothing left to learn"
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
             raise
@@ -198,6 +200,25 @@ def train(
         best = stopping.best(result.history[criterion])
         result.rounds = result.rounds[:best]
     return result
+
+
+def reason_to_end(
+    result: Training, n_rounds: int, stopping: Stopping | None, criterion: str, asked_to_stop: bool = False
+) -> str:
+    """Return why a training should end here, "" if it should not.
+
+    It is also asked of a model that is continued: that may be one that was kept in the round in which its training has ended.
+    """
+    if stopping and result.rounds and stopping.should_stop(result.history[criterion]):
+        return "early stopping"
+    if asked_to_stop:
+        return "a callback asked to stop"
+    return "n_estimators reached" if len(result.rounds) >= n_rounds else ""
+
+
+def so_far(result: Training) -> Training:
+    """Return what a training has made by now; what is to come does not change it."""
+    return Training(list(result.rounds), {key: list(values) for key, values in result.history.items()}, "not finished")
 
 
 def is_interrupt(error: BaseException | None) -> bool:

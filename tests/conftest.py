@@ -18,6 +18,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="compare this device with the reference, in place of the CPU backend and the emulated device; "
         "skips without a card, and fails with REQUIRE_GPU=1",
     )
+    parser.addoption(
+        "--odd-files", type=int, metavar="N", help="how many odd tables the command line is given, in place of 100"
+    )
+    parser.addoption("--kills", type=int, metavar="N", help="how often a training is killed and resumed, in place of 3")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

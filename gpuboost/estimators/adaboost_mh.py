@@ -192,6 +192,11 @@ class AdaBoostMHClassifier(BoostingClassifier):
         self.warm_start = warm_start
         self.callbacks = callbacks
 
+    _own_fitted = ("initial_weights_",)
+
+    def _check_own_fitted(self) -> None:
+        parameters.check_choice("initial_weights_", self.initial_weights_, ("single-label", "uniform"))
+
     def _check_own_parameters(self) -> None:
         parameters.check_choice("learner", self.learner, ("tree", "stump", "product"))
         if isinstance(self.max_leaf_nodes, str):

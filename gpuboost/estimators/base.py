@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +30,11 @@ from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
+<<<<<<< HEAD
 from gpuboost.plotting.accessor import PlotAccessor
+=======
+from gpuboost.model_file import save
+>>>>>>> main
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import History, Progress, Training, train
 
@@ -70,6 +75,11 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
 
     _notes: Mapping[str, Note] = MappingProxyType({"edge": 0.0})
     """What the booster notes of a round, and what stands in the history where it has nothing to note."""
+    _own_fitted: tuple[str, ...] = ()
+    """Fitted attributes that only this classifier has."""
+    _seed: int
+    _seed_matters: bool = True
+    """Whether anything was drawn, or will be if the same training goes on."""
 
     # ---- what a subclass says ----------------------------------------------------------------------------------------------
 
@@ -88,6 +98,9 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
     @abstractmethod
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         """Return the scores (n_classes,) whose probabilities are ``positive / total``."""
+
+    def _check_own_fitted(self) -> None:
+        """Raise a ValueError or TypeError if a fitted attribute of the subclass, from a file, is wrong."""
 
     def _costs(self) -> Any:
         """Return the cost matrix to train by, in any form that `check_cost_matrix` takes; None if there is none.
@@ -153,14 +166,11 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
             else:
                 self._check_continuation(previous, encoder)
             sample, evaluation = self._evaluation(backend, sample, eval_set, encoder)
+            self._seed_matters = self._draws(eval_set) or (previous is not None and previous._seed_matters)
             costs = self._checked_costs(encoder)
             booster = self._make_booster(encoder, sample, previous)
             training, usable = self._train(backend, booster, sample, evaluation, encoder, costs, previous, started)
-        self._keep(training.rounds)
-        self.history_ = training.history
-        self.n_estimators_ = len(training.rounds)
-        self.stop_reason_ = training.reason
-        self.device_ = backend.device
+        self._take_in(training, backend)
         remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
         if costs is not None and len(costs) > 1 and not costs.any(axis=1).all():
             free = encoder.classes[~costs.any(axis=1)]
@@ -168,6 +178,15 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
         if training.reason == "interrupted":
             remarks.append(f"interrupted after {self.n_estimators_} rounds; the model keeps them")
         return remarks
+
+    def _take_in(self, training: Training, backend: Backend) -> Self:
+        """Become the model that a training has made."""
+        self._keep(training.rounds)
+        self.history_ = training.history
+        self.n_estimators_ = len(training.rounds)
+        self.stop_reason_ = training.reason
+        self.device_ = backend.device
+        return self
 
     def _train(
         self,
@@ -202,6 +221,7 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
             callbacks=parameters.check_callables("callbacks", self.callbacks),
             verbose=int(self.verbose),
             started=started,
+            model_of=lambda so_far: copy.copy(self)._take_in(so_far, backend),
         )
         return training, usable
 
@@ -219,6 +239,12 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
             return sample, evaluation
         sample, held_out = split_off(sample, self.validation_fraction, self._seed)
         return sample, {"valid": held_out}
+
+    def _draws(self, eval_set: Any) -> bool:
+        """Whether training draws anything at random, or would if it were told from what seed."""
+        holds_out = bool(self.early_stopping) and not evaluation_tuples(eval_set)
+        takes_parts = any(getattr(self, name, 1.0) != 1.0 for name in ("row_fraction", "feature_fraction"))
+        return self.random_state is not None or holds_out or takes_parts
 
     def _stopping(self) -> Stopping | None:
         """Return the early-stopping rule."""
@@ -473,6 +499,47 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
         costs = self._costs() if cost_matrix is None else cost_matrix
         y = label_array(y, len(predicted))
         return mean_cost(y, predicted, costs, classes=self.classes_, sample_weight=sample_weight)
+
+    # ---- files ---------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted classifier to a file, which `gpuboost.load` reads.
+
+        The file holds the trees, the cuts, the labels with their types, the names of the columns, the parameters, the seed that
+        was drawn if anything was, and the history: all that it takes to predict and to go on with ``warm_start=True``. It holds
+        nothing of the machine: no ``device``, ``n_jobs``, ``verbose``, ``warm_start``, ``callbacks``, ``device_`` and
+        ``history_["seconds"]``. So equal models are equal files, byte for byte, on whatever device they were trained. It is a
+        file of safetensors, and nothing in it can be run.
+
+        Parameters
+        ----------
+        path : str or path
+            Written whole or not at all, see `gpuboost.files.write_whole`. By convention it ends in ".safetensors".
+
+        Raises
+        ------
+        NotFittedError
+            If the classifier has not been fitted.
+        TypeError
+            If something cannot be kept: regressors of scikit-learn; a class that is not of this package; labels, column names
+            or values in a parameter that are neither of Python's own types (also Decimal, Fraction, bytes, dates and times) nor
+            NumPy's. What a parameter holds comes back as it was, but for two: a generator in ``random_state`` as the seed that
+            was drawn from it, and a DataFrame in ``cost_matrix`` as the dict of dicts with its labels and costs.
+        ValueError
+            If a parameter was changed since to what `fit` would refuse, or the labels and names are too large for a header.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import gpuboost
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> gpuboost.fit(X, y, n_estimators=20).save("iris.safetensors")
+        >>> gpuboost.load("iris.safetensors").predict(X[:2])
+        array([0, 0])
+        """
+        save(self, path)
 
     # ---- what scikit-learn asks --------------------------------------------------------------------------------------------
 

@@ -153,6 +153,11 @@ class GambleClassifier(ClassTreeClassifier):
         self.warm_start = warm_start
         self.callbacks = callbacks
 
+    _own_fitted = ("learning_rate_",)
+
+    def _check_own_fitted(self) -> None:
+        parameters.check_positive("learning_rate_", self.learning_rate_)
+
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.boosters.rebel import Rebel, initial_weights
+from gpuboost.costs import check_cost_matrix
 from gpuboost.estimators import parameters
 from gpuboost.estimators.labels import LabelEncoder
 from gpuboost.estimators.samples import Sample
@@ -158,6 +159,12 @@ class RebelClassifier(SingleLabelClassifier):
         self.verbose = verbose
         self.warm_start = warm_start
         self.callbacks = callbacks
+
+    _own_fitted = ("cost_matrix_",)
+
+    def _check_own_fitted(self) -> None:
+        if self.cost_matrix_ is not None:
+            check_cost_matrix(self.cost_matrix_, self.classes_)
 
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_depth", self.max_depth, 1, MAX_DEPTH)
