@@ -30,11 +30,8 @@ from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
-<<<<<<< HEAD
-from gpuboost.plotting.accessor import PlotAccessor
-=======
 from gpuboost.model_file import save
->>>>>>> main
+from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import History, Progress, Training, train
 
