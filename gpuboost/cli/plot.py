@@ -87,14 +87,15 @@ def plot(
     chosen |= {name: value for name, value in texts.items() if value}
     check_options(kind, chosen, data)
     use_files_only()
+    rows: tuple[Any, ...] = ()
     if source.lower().endswith(".json"):
-        plots, rows = of_history(source, kind), ()
+        plots = of_history(source, kind)
     else:
         from gpuboost.cli.models import open_model
 
         printer = options.Printer(quiet=quiet)
         fitted = open_model(source, device, jobs)
-        plots, rows = fitted.estimator.plot, ()
+        plots = fitted.estimator.plot
         if data is not None:
             table, X = fitted.rows(
                 data, header=not no_header, missing=missing, note=printer.note, target=target or fitted.target

@@ -72,7 +72,7 @@ class Grid:
         extent = (self.x[0] - half[0], self.x[-1] + half[0], self.y[0] - half[1], self.y[-1] + half[1])
         axes.imshow(image, origin="lower", extent=extent, aspect="auto", interpolation="nearest")
         for k in np.unique(self.classes)[1:]:
-            axes.contour(self.x, self.y, self.classes == k, levels=[0.5], colors="0.25", linewidths=0.7)
+            axes.contour(self.x, self.y, self.classes == k, levels=[0.5], colors="0.25", linewidths=0.5)
         axes.set(xlim=extent[:2], ylim=extent[2:])
 
     def label(self, axes: Axes, labels: list[str]) -> None:
@@ -119,8 +119,8 @@ def decision_map(
         present |= scatter(axes, drawn[shown], true[shown])
     legend(axes, model, sorted(present), has_rows=true is not None and len(shown) > 0)
     names = column_names(model)
-    axes.set_xlabel(text(names[first]), **PLAIN)
-    axes.set_ylabel(text(names[second]), **PLAIN)
+    axes.set_xlabel(text(names[first], 50), **PLAIN)
+    axes.set_ylabel(text(names[second], 40), **PLAIN)
     n_others = len(names) - 2
     others = ", the other column fixed" if n_others == 1 else f", the other {n_others} columns fixed" if n_others else ""
     axes.set_title(f"Predicted class{others}")

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 LONGEST = 24
-"""Longer labels are cut."""
+"""Longer labels of classes and ticks are cut."""
 
 PLAIN: dict[str, Any] = {"parse_math": False}
 """A label is text: a dollar sign in it starts no formula."""
 
 
-def text(label: Any) -> str:
-    """Return a label as one short line."""
+def text(label: Any, longest: int = LONGEST) -> str:
+    """Return a label as one line; a longer one is cut."""
+    if isinstance(label, np.datetime64):
+        label = np.datetime_as_string(label, unit="auto")  # without zeros that say nothing
     line = " ".join(str(label).split()) or repr(str(label))
-    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def class_texts(classes: Iterable[Any]) -> list[str]:
@@ -53,9 +55,9 @@ def column_number(model: Any, column: Any) -> int:
 
 def count_text(count: float) -> str:
     """Return a count or a weight in at most six characters."""
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if count >= 10 * unit:
-            return f"{count / unit * (1 if letter != 'k' else 10):.4g}{letter}"
+    for least, unit, letter in ((1e10, 1e9, "G"), (1e7, 1e6, "M"), (1e5, 1e3, "k")):
+        if count >= least:
+            return f"{count / unit:.4g}{letter}"
     return f"{count:.0f}" if float(count).is_integer() else f"{count:.4g}"
 
 

@@ -67,12 +67,19 @@ def panels(run: Run, recorded: list[str], rule: SmoothedError | None) -> Figure:
     handles: dict[str, Any] = {}
     for axes, what in zip(grid, recorded, strict=False):
         handles |= {str(handle.get_label()): handle for handle in draw(axes, run, what, rule)}
+    listed = sorted(handles.values(), key=is_vertical)
     if len(grid) > len(recorded):  # the place of a panel is free for the legend
         grid[-1].axis("off")
-        grid[-1].legend(handles=list(handles.values()), loc="center", frameon=False)
+        grid[-1].legend(handles=listed, loc="center", frameon=False)
     else:
-        figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=3, frameon=False)
+        figure.legend(handles=listed, loc="outside lower center", ncols=3, frameon=False)
     return figure
+
+
+def is_vertical(handle: Any) -> bool:
+    """Whether a line marks a round; such lines stand last in the legend."""
+    x = handle.get_xdata()
+    return len(x) == 2 and x[0] == x[1]
 
 
 def draw(axes: Axes, run: Run, what: str, rule: SmoothedError | None) -> list[Any]:

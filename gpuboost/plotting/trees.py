@@ -75,6 +75,11 @@ def leaves_below(tree: Tree, node: int) -> int:
     return 1 if node < 0 else leaves_below(tree, int(tree.left[node])) + leaves_below(tree, int(tree.right[node]))
 
 
+def number_of_leaves(n: int) -> str:
+    """Return a number of leaves as text."""
+    return f"{n} leaves" if n > 1 else "one leaf"
+
+
 def threshold(value: float) -> str:
     """Return a cut, exactly if that is short."""
     exact = f"{value:.0f}" if value.is_integer() and abs(value) < 1e9 else repr(value)
@@ -121,13 +126,20 @@ def draw_tree(model: Any, number: int, max_leaves: int, ax: Any) -> Axes:
         if spot.node < 0:
             votes.draw(axes, tree.values[~spot.node], spot.y, start)
         else:
-            axes.text(start, spot.y, f"+ {leaves_below(tree, spot.node)} leaves", fontsize=SMALL, va="center", style="italic")
+            axes.text(
+                start,
+                spot.y,
+                f"+ {number_of_leaves(leaves_below(tree, spot.node))}",
+                fontsize=SMALL,
+                va="center",
+                style="italic",
+            )
     votes.head(axes, start, len(ends))
     axes.set(xlim=(-0.1, max(start + votes.width + 0.2, 4.4)), ylim=(len(ends) + 0.35, -0.75 - votes.rise / ROW))
     axes.axis("off")
     found = int(np.searchsorted(ensemble.round_offset, number, "right"))
     left_out = tree.n_leaves - sum(s.node < 0 for s in ends)
-    note = f"; {left_out} of its {tree.n_leaves} leaves are not drawn" if left_out else f", {tree.n_leaves} leaves"
+    note = f"; {left_out} of its {tree.n_leaves} leaves are not drawn" if left_out else f", {number_of_leaves(tree.n_leaves)}"
     axes.set_title(f"Tree {number} (round {found}){note}")
     return axes
 
