@@ -62,6 +62,8 @@ def count_text(count: float) -> str:
 
 
 def percent_text(share: float) -> str:
-    """Return a share in percent, exact zeros and ones without decimals."""
+    """Return a share in percent. Only what is exactly nothing or all is 0 or 100 %."""
     percent = 100 * share
+    if 0 < percent < 0.05 or 99.95 <= percent < 100:
+        return "< 0.1 %" if percent < 1 else "> 99.9 %"
     return f"{percent:.0f} %" if percent in (0, 100) or 9.95 <= percent <= 99 else f"{percent:.1f} %"
