@@ -18,6 +18,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="compare this device with the reference, in place of the CPU backend and the emulated device; "
         "skips without a card, and fails with REQUIRE_GPU=1",
     )
+    parser.addoption(
+        "--mutations", type=int, default=300, help="damaged model files that are loaded (tests/test_model_damage.py)"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
