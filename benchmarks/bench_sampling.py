@@ -33,6 +33,8 @@ BOOSTERS: dict[str, dict[str, Any]] = {
     "samme": {},
     "gamble": {},
     "rebel": {"max_depth": 4},
+    "logitboost": {},
+    "abc-boost": {},
 }
 OPTIONS: dict[str, dict[str, float]] = {
     "plain": {},
@@ -51,9 +53,9 @@ def fit(data: Any, algorithm: str, options: dict[str, float], rounds: int, seed:
     rows_of = Sampling.rows
 
     def counted(self: Sampling, t: int, backend: Any, stats: Any) -> Any:
-        rows = rows_of(self, t, backend, stats)
-        used.append(1.0 if rows is None else len(rows) / stats.q.shape[1])
-        return rows
+        lists = rows_of(self, t, backend, stats)
+        used.append(mean(map(len, lists)) / stats.q.shape[1] if lists else 1.0)
+        return lists
 
     settings = {**BOOSTERS[algorithm], **options, "device": "cpu", "n_jobs": 1, "random_state": seed}
     settings["callbacks"] = [lambda progress: marks.append(time.process_time())]

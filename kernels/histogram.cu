@@ -23,7 +23,7 @@
 // words       int32 [..]: the words that hold a usable feature, ascending; this launch does words[first_word .. first_word + n_words)
 // n_bins      int32 [n_features padded to whole words]; 0 for features that cannot be cut, whose codes are passed over
 // bin_offset  int32 [the same]: bins of the usable features before each one
-// rows, q, stride  int32 [n_trees][stride], int32 [n_trees][n_rows][n_channels]; a stride of 0: see plant.cu
+// rows, q     int32 [n_trees][stride], int32 [n_trees][n_rows][n_channels]; a stride or q_stride of 0: see plant.cu
 // histograms  int32 [slot][n_trees][bins_in_tile][n_channels], the bins from first_bin on; zero where this kernel adds. The slot is
 //             the node's, or for LEFT_CHILD and RIGHT_CHILD (histograms that are not kept) 0 and 1
 //
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
 histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const int* __restrict__ words,
           const int* __restrict__ n_bins, const int* __restrict__ bin_offset, const int* __restrict__ rows,
           const int* __restrict__ q, const i64* __restrict__ table, const i64* __restrict__ current,
-          int* __restrict__ histograms, int n_rows, int stride, int max_nodes, int n_channels, int member, int n_trees,
+          int* __restrict__ histograms, int n_rows, int stride, int q_stride, int max_nodes, int n_channels, int member, int n_trees,
           int first_word, int n_words, int words_per_tile, int channels_per_tile, int groups, int bins_stride, int first_bin,
           int bins_in_tile)
 {
@@ -84,7 +84,7 @@ histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const 
     const int begin = min((int)blockIdx.x * per_block, n_node_rows), end = min(begin + per_block, n_node_rows);
     if (begin == end) return;
     rows += (i64)tree * stride + r[START];
-    q += (i64)tree * stride * n_channels;
+    q += (i64)tree * q_stride * n_channels;
 
     const int n_cells = groups * bins_stride * 32;
     for (int i = threadIdx.x; i < n_cells; i += blockDim.x) cells[i] = 0;

@@ -28,7 +28,8 @@ partition_rows(const u8* __restrict__ codes, const int* __restrict__ rows, int* 
     if (popped < 0) return;
     const i64* node = record(table, tree, popped, max_nodes, n_channels);
     if (node[LEFT] == 0) return;
-    const int start = (int)node[START], stop = (int)node[STOP], feature = (int)node[FEATURE], cut = (int)node[CUT];
+    const i64 start = node[START], stop = node[STOP];
+    const int feature = (int)node[FEATURE], cut = (int)node[CUT];
     const bool missing_left = node[MISSING_LEFT] != 0;
     const u8* column = codes + (i64)(feature / BLOCK_FEATURES) * n_rows * BLOCK_FEATURES + feature % BLOCK_FEATURES;
     rows += (i64)tree * stride;
@@ -73,13 +74,14 @@ partition_nodes(int* __restrict__ rows, const int* __restrict__ sorted, i64* __r
     const i64* node = record(table, tree, popped, max_nodes, n_channels);
     const int left = (int)node[LEFT];
     if (left == 0) return;
-    const int start = (int)node[START], stop = (int)node[STOP];
+    const i64 start = node[START], stop = node[STOP];
     for (i64 i = start + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += (i64)gridDim.x * blockDim.x)
         rows[(i64)tree * stride + i] = sorted[(i64)tree * stride + i];
 
     if (blockIdx.x != 0 || threadIdx.x >= 32) return;
     // The first warp fills in both children, a lane a channel.
-    const int lane = threadIdx.x, middle = start + cursors[2 * tree];
+    const int lane = threadIdx.x;
+    const i64 middle = start + cursors[2 * tree];
     i64 *l = record(table, tree, left, max_nodes, n_channels), *r = record(table, tree, left + 1, max_nodes, n_channels);
     const i64 *totals = totals_of(node), *edges = edges_of(node, n_channels);
     i64 left_baseline = 0, right_baseline = 0;

@@ -8,11 +8,12 @@
 //
 // started    int32 [n_started], row numbers; null: all rows in order
 // bounds     int64 [n_trees + 1]: the stretch of tree t is bounds[t] .. bounds[t + 1] - 1; null: 0 .. n_started - 1
-// rows       int32 [n_trees][stride]
-// stride     from a tree's rows, and its rows of q, to the next tree's: n_rows; or 0, where the trees have stretches of the same rows
+// rows       int32 [n_trees][stride]; or one array, where the trees have stretches of it
+// stride     from a tree's rows to the next tree's: n_rows; or 0, where the trees have stretches of one array
+// q_stride   from a tree's rows of q to the next tree's: n_rows; or 0, where the trees have the same statistics
 // table      int64 [n_trees][max_nodes][N_COLUMNS + 2 * n_channels], see common.cuh
 // current    int64 [n_trees]
-// q          int32 [n_trees, or 1 if stride is 0][n_rows][n_channels]
+// q          int32 [n_trees, or 1 if q_stride is 0][n_rows][n_channels]
 // mass       int64 [n_trees][n_classes], or null
 // n_bins, chosen_bins, chosen  int32, int32, uint8 [n_features padded]
 //
@@ -22,7 +23,7 @@
 
 extern "C" __global__ void __launch_bounds__(256)
 plant(int* __restrict__ rows, i64* __restrict__ table, i64* __restrict__ current, const int* __restrict__ started,
-      const i64* __restrict__ bounds, int n_started, int stride, int max_nodes, int n_channels)
+      const i64* __restrict__ bounds, i64 n_started, int stride, int max_nodes, int n_channels)
 {
     const int tree = blockIdx.y;
     const i64 first = (i64)blockIdx.x * blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
@@ -44,14 +45,14 @@ plant(int* __restrict__ rows, i64* __restrict__ table, i64* __restrict__ current
 
 extern "C" __global__ void __launch_bounds__(256)
 root_totals(const int* __restrict__ rows, const int* __restrict__ q, i64* __restrict__ table, i64* __restrict__ mass, int stride,
-            int max_nodes, int n_classes, int n_channels)
+            int q_stride, int max_nodes, int n_classes, int n_channels)
 {
     const int tree = blockIdx.y;
     const Pairs at(n_channels);
     i64* root = record(table, tree, 0, max_nodes, n_channels);
     const i64 start = root[START], stop = root[STOP];
     rows += (i64)tree * stride;
-    q += (i64)tree * stride * n_channels;
+    q += (i64)tree * q_stride * n_channels;
     for (int first = 0; first < n_channels; first += at.lanes) {
         const int c = first + at.channel;
         i64 sum = 0, weight = 0;

@@ -6,7 +6,7 @@
 // group_sums    signed[g][k] and mass[g][k] += the sums of q and |q| over the rows of group g. A block sums a tile of groups and
 //               classes in shared memory. grid (any, tiles of classes, tiles of groups), block up to 256, dynamic shared memory
 //               8 * groups_per_tile * classes_per_tile bytes.
-// row_mass      mass[i] = the sum of |q| over the classes of row i. grid (any), block 256.
+// row_mass      mass[i] = the sum of |q| over the classes of row i from first_class on. grid (any), block 256.
 // errors        *wrong += the weight of wrong predictions. `lanes`, a power of two up to 32, threads share a row.
 //               grid (any), block 256.
 // confusion     counts[label][predicted] += the weight of the rows. A block adds up in shared memory if `in_shared`, which then has
@@ -84,11 +84,11 @@ group_sums(const int* __restrict__ q, const int* __restrict__ group, i64* __rest
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-row_mass(const int* __restrict__ q, i64* __restrict__ mass, int n_rows, int n_classes, int n_channels)
+row_mass(const int* __restrict__ q, i64* __restrict__ mass, i64 n_rows, int first_class, int n_classes, int n_channels)
 {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
         i64 sum = 0;
-        for (int c = 0; c < n_classes; ++c) {
+        for (int c = first_class; c < n_classes; ++c) {
             const int value = q[i * n_channels + c];
             sum += value < 0 ? -value : value;
         }

@@ -22,7 +22,7 @@ def distribution(requirement: str) -> str:
 
 def test_hard_dependencies_need_no_gpu() -> None:
     names = {distribution(line) for line in PYPROJECT["project"]["dependencies"]}
-    assert names == {"numpy", "numba", "scikit-learn", "click", "joblib", "tqdm"}
+    assert names == {"numpy", "numba", "scikit-learn", "click", "joblib", "tqdm", "pyarrow"}
 
 
 def test_extras() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, SupportsFloat, TypeAlias
 
 import numpy as np
@@ -84,6 +84,10 @@ class Stats:
         """The total weight, in units."""
         return int(self.mass.sum())
 
+    def of_tree(self, t: int) -> Stats:
+        """Return the statistics of tree t alone, for primitives that take one tree's."""
+        return replace(self, q=self.q[t : t + 1], totals=None)
+
     @property
     def n_voting(self) -> int:
         """The number of channels whose edges a node's baseline is made of."""
@@ -113,10 +117,11 @@ class Start:
     Attributes
     ----------
     rows : device array of int32, shape (n,), optional
-        Row numbers, none of them twice. Without them a tree holds all rows.
+        Row numbers. Without them a tree holds all rows.
     bounds : ndarray of int64, shape (n_trees + 1,), optional
-        Tree t of the batch starts from ``rows[bounds[t]:bounds[t + 1]]``. All share the statistics of one
-        tree. Without bounds one tree starts from all of ``rows``.
+        Tree t of the batch starts from ``rows[bounds[t]:bounds[t + 1]]``, with statistics of its own, or all trees with those
+        of one: then no row is there twice, else none twice in a tree. Without bounds every tree of the statistics' batch
+        starts from all of ``rows``, none of them twice.
     features : ndarray of bool, shape (n_features,), optional
         The features that may be cut. Without it, all of them.
     quick : bool
@@ -175,7 +180,7 @@ class Frontier:
     ----------
     rows : device array of int32, shape (T, n_rows)
         Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`; trees
-        that start from stretches of the same rows may share them, shape (1, n). With ``stats.one_hot`` rows that add to no sum
+        that start from stretches of rows may share them, shape (1, n). With ``stats.one_hot`` rows that add to no sum
         may be left out; `node_of_rows` knows them.
     nodes : device array of int64, shape (T, M, 10)
         A node's columns are
@@ -227,9 +232,12 @@ def new_nodes(bounds: NDArray[np.int64], max_leaves: int) -> NDArray[np.int64]:
 
 
 def root_bounds(stats: Stats, start: Start, n_rows: int) -> NDArray[np.int64]:
-    """Return the first and the last but one of every root's rows, shape (n_trees, 2); ``n_rows`` rows are there."""
+    """Return where the rows of every root begin and end, shape (n_trees, 2); ``n_rows`` rows are there."""
+    n_sets = len(stats.q)
     if start.bounds is None:
-        return np.tile(np.array([0, n_rows], np.int64), (1 if start.rows is not None else len(stats.q), 1))
+        return np.tile(np.array([0, n_rows], np.int64), (n_sets, 1))
+    if n_sets not in (1, len(start.bounds) - 1):
+        raise ValueError(f"the bounds are of {len(start.bounds) - 1} trees, the statistics of {n_sets}")
     return np.column_stack([start.bounds[:-1], start.bounds[1:]])
 
 
@@ -328,7 +336,11 @@ class Backend(ABC):
 
     @abstractmethod
     def row_mass(self, stats: Stats) -> NDArray[np.int64]:
-        """Return the sum of abs(q) over the classes of each row, shape (n_rows,), on the host. Exact."""
+        """Return the boosting weight of each row in every tree of the batch, shape (T, n_rows), on the host. Exact.
+
+        That is the sum of abs(q) over the classes; with the criterion "newton" it is the curvature, the last of the classes
+        (section 9 of Friedman, Hastie and Tibshirani 2000; the influence of Friedman 2001).
+        """
 
     @abstractmethod
     def reweight(self, state: Device, signs: Device, group: Device, table: NDArray[np.float64]) -> SupportsFloat:

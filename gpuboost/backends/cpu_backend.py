@@ -205,12 +205,14 @@ class CpuBackend(CpuSoftmax, Backend):
         return signed, mass
 
     def row_mass(self, stats: Stats) -> IntArray:
-        q = stats.q[0]
+        q = stats.q
         if stats.one_hot:
-            weight: IntArray = q[:, WEIGHT].astype(np.int64)
+            weight: IntArray = q[:, :, WEIGHT].astype(np.int64)
             return weight
-        mass = np.empty(len(q), np.int64)
-        self.team.map(cpu_rows.row_mass, len(q), 2 * q.size, q, stats.n_classes, mass)
+        first = stats.n_classes - 1 if stats.criterion == "newton" else 0
+        mass = np.empty(q.shape[:2], np.int64)
+        own = (q.reshape(-1, q.shape[2]), first, stats.n_classes, mass.reshape(-1))
+        self.team.map(cpu_rows.row_mass, mass.size, 2 * q.size, *own)
         return mass
 
     def reweight(
@@ -239,7 +241,7 @@ class CpuBackend(CpuSoftmax, Backend):
         nodes = new_nodes(root_bounds(stats, start, len(first)), max_leaves)
         n_trees = len(nodes)
         totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
-        rows = self._scratch("rows", (n_trees, len(first)), np.int32)
+        rows = self._scratch("rows", (1 if start.bounds is not None else n_trees, len(first)), np.int32)
         rows[:] = first
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
         for t in range(n_trees):
@@ -305,7 +307,7 @@ class CpuBackend(CpuSoftmax, Backend):
         if start.rows is None:
             return q
         first, stop = frontier.nodes[t, 0, [START, STOP]]
-        own: NDArray[np.int32] = q[frontier.rows[t, first:stop]]
+        own: NDArray[np.int32] = q[of_tree(frontier.rows, t)[first:stop]]
         return own
 
     def _features(self, data: CpuMatrix, start: Start) -> tuple[IntArray, NDArray[np.uint64]]:
@@ -358,7 +360,7 @@ class CpuBackend(CpuSoftmax, Backend):
                 data.bin_offsets,
                 data.has_missing,
                 data.skipped,
-                frontier.rows[t],
+                of_tree(frontier.rows, t),
                 of_tree(q, t),
                 table[t],
                 frontier.totals[t],
@@ -379,7 +381,7 @@ class CpuBackend(CpuSoftmax, Backend):
         data, q, table = frontier.data, of_tree(frontier.stats.q, t), frontier.nodes[t]
         histograms, usable, masks = self._histograms(frontier)[t], frontier.work["usable"], frontier.work["masks"]
         totals, edges = frontier.totals[t], frontier.edges[t]
-        rows = frontier.rows[t, table[small, START] : table[small, STOP]]
+        rows = of_tree(frontier.rows, t)[table[small, START] : table[small, STOP]]
         slot = table[small, SLOT]
         child = histograms[slot]
         other = histograms[table[large, SLOT]] if large >= 0 else child[:0]
@@ -469,8 +471,8 @@ class CpuBackend(CpuSoftmax, Backend):
             )
             spare.append((histograms, buffer))
 
-        n_trees = len(frontier.nodes)
-        self.team.map(share, n_trees, 4 * n_trees * frontier.rows.shape[1] * len(work["usable"]) * width)
+        n_started = int((frontier.nodes[:, 0, STOP] - frontier.nodes[:, 0, START]).sum())
+        self.team.map(share, len(frontier.nodes), 4 * n_started * len(work["usable"]) * width)
 
     def select(self, frontier: Frontier) -> bool:
         n_slots = slots_needed((frontier.nodes.shape[1] + 1) // 2)
@@ -484,7 +486,7 @@ class CpuBackend(CpuSoftmax, Backend):
         for t, node in enumerate(f.current.tolist()):
             if node >= 0 and f.nodes[t, node, LEFT]:
                 cpu_growth.partition(
-                    f.data.blocks, f.rows[t], buffer, f.nodes[t], f.totals[t], f.edges[t], f.stats.n_voting, node
+                    f.data.blocks, of_tree(f.rows, t), buffer, f.nodes[t], f.totals[t], f.edges[t], f.stats.n_voting, node
                 )
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:

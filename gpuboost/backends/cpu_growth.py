@@ -737,14 +737,15 @@ def grow(
     n_cuts = nodes.shape[1] // 2
     shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
     for t in range(lo, hi):
-        own = (rows[t], q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
+        held = rows[t if len(rows) > 1 else 0]
+        own = (held, q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
         expand(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
         for s in range(n_cuts):
             if not select(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
                 break
             if nodes[t, current[t], LEFT] == 0:
                 continue
-            partition(blocks, rows[t], buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
+            partition(blocks, held, buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
             if s + 1 < n_cuts:
                 small, large = order_children(nodes[t], current[t])
                 expand(*shared, *own, n_classes, min_count, criterion, one_hot, small, large, lanes)
@@ -785,7 +786,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 def of_tree(q: NDArray[T], t: int) -> NDArray[T]:
-    """Return the statistics of tree t: its own, or those that all trees of a batch share."""
+    """Return the statistics or rows of tree t: its own, or those that all trees of a batch share."""
     own: NDArray[T] = q[t] if len(q) > 1 else q[0]
     return own
 

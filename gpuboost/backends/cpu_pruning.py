@@ -140,8 +140,9 @@ class Pruning:
         shares, rule = (experience.halves, experience.levels, experience.survivors), rule_of(stats)
         light, total = 0, 0
         for t, (start, stop) in enumerate(frontier.nodes[:, 0, [START, STOP]].tolist()):
-            buffer[start:stop] = frontier.rows[t, start:stop]
-            into = (of_tree(mass, t), of_tree(level, t), frontier.rows[t, start:stop])
+            rows = of_tree(frontier.rows, t)[start:stop]
+            buffer[start:stop] = rows
+            into = (of_tree(mass, t), of_tree(level, t), rows)
             found = cpu_heavy.sort_rows(buffer[start:stop], of_tree(stats.q, t), rule, *shares, *into)
             light, total = light + int(found[0]), total + int(found[1])
         n_bins = (data.bin_offsets[usable + 1] - data.bin_offsets[usable]).sum()
@@ -215,7 +216,7 @@ class Pruning:
         """Find the best classifiers of two siblings, or of the root if ``large`` is -1, in one tree."""
         stats, columns, division = frontier.stats, columns_of(frontier), frontier.work["division"]
         growth = cpu_quick.Growth(
-            frontier.rows[t],
+            of_tree(frontier.rows, t),
             of_tree(stats.q, t),
             frontier.nodes[t],
             frontier.totals[t],

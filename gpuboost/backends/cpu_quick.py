@@ -446,10 +446,8 @@ def grow(
     """Grow the trees lo..hi-1, one after another, as `gpuboost.backends.cpu_growth.grow`."""
     n_cuts = nodes.shape[1] // 2
     for t in range(lo, hi):
-        own = t if len(q) > 1 else 0
-        growth = Growth(
-            rows[t], q[own], nodes[t], totals[t], edges[t], mass[own], level[own], stops[t], heavy[t], class_mass[t]
-        )
+        own, held = t if len(q) > 1 else 0, rows[t if len(rows) > 1 else 0]
+        growth = Growth(held, q[own], nodes[t], totals[t], edges[t], mass[own], level[own], stops[t], heavy[t], class_mass[t])
         expand(columns, growth, memory, rule, few, 0, -1, -1, lanes)
         for s in range(n_cuts):
             if not cpu_growth.select(s, nodes[t : t + 1], current[t : t + 1], len(memory.histograms)):
@@ -457,7 +455,7 @@ def grow(
             parent = current[t]
             if nodes[t, parent, LEFT] == 0:
                 continue
-            cpu_growth.partition(columns.blocks, rows[t], buffer, nodes[t], totals[t], edges[t], n_voting, parent)
+            cpu_growth.partition(columns.blocks, held, buffer, nodes[t], totals[t], edges[t], n_voting, parent)
             if s + 1 < n_cuts:
                 small, large = cpu_growth.order_children(nodes[t], parent)
                 expand(columns, growth, memory, rule, few, small, large, parent, lanes)

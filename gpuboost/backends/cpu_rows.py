@@ -128,10 +128,10 @@ def group_sums(lo: int, hi: int, q: Array, group: Array, n_groups: int, n_channe
 
 
 @compiled
-def row_mass(lo: int, hi: int, q: Array, n_classes: int, out: Array) -> None:
+def row_mass(lo: int, hi: int, q: Array, first: int, n_classes: int, out: Array) -> None:
     for i in range(lo, hi):
         mass = np.int64(0)
-        for c in range(n_classes):
+        for c in range(first, n_classes):
             mass += abs(np.int64(q[i, c]))
         out[i] = mass
 

@@ -114,12 +114,13 @@ class CudaGrowth:
         n_sets, n_rows, n_channels = stats.q.shape
         n_started = n_rows if start.rows is None else start.rows.shape[0]
         n_trees, max_nodes = len(root_bounds(stats, start, n_started)), 2 * max_leaves - 1
-        # Trees with statistics of their own hold all rows each; others share both.
-        n_lists, stride = (n_sets, n_rows) if start.rows is None else (1, 0)
-        work: dict[str, Any] = {"stride": stride}
+        # Trees have a list of rows each, or stretches of one list, which is not longer than all of these.
+        n_lists, length, stride = (n_sets, n_rows, n_rows) if start.bounds is None else (1, n_sets * n_rows, 0)
+        q_stride = n_rows if n_sets > 1 else 0
+        work: dict[str, Any] = {"stride": stride, "q_stride": q_stride}
         work["table"] = table = self._buffer("table", (n_trees, max_nodes, N_COLUMNS + 2 * n_channels), np.int64)
-        work["rows"] = rows = self._buffer("rows", (n_lists, n_rows), np.int32)
-        work["sorted"] = self._buffer("sorted", (n_lists, n_rows), np.int32)
+        work["rows"] = rows = self._buffer("rows", (n_lists, length), np.int32)
+        work["sorted"] = self._buffer("sorted", (n_lists, length), np.int32)
         work["cursors"] = self._buffer("cursors", (n_trees, 2), np.int32)  # zero when new, and left so by every partition
         current = self._buffer("current", (n_trees,), np.int64)
         work["plan"] = plan = self._plan(data, n_trees, stats, max_leaves)
@@ -137,7 +138,8 @@ class CudaGrowth:
         work["mass"] = mass = self._buffer("mass", (n_trees, stats.n_classes), np.int64) if stats.criterion == "rebel" else None
         if mass is not None:
             self.gpu.zero(mass)
-        self._launch("root_totals", grid, rows, stats.q, table, mass, stride, max_nodes, stats.n_classes, n_channels)
+        sizes = (stride, q_stride, max_nodes, stats.n_classes, n_channels)
+        self._launch("root_totals", grid, rows, stats.q, table, mass, *sizes)
         totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
         return Frontier(data, stats, rows[:, :n_started], table[:, :, :N_COLUMNS], totals, edges, current, work=work)
 
@@ -235,6 +237,7 @@ class CudaGrowth:
             histograms,
             n_rows,
             work["stride"],
+            work["q_stride"],
             table.shape[1],
             n_channels,
             member,

@@ -192,11 +192,12 @@ class CudaRows:
         return signed, mass
 
     def row_mass(self, stats: Stats) -> IntArray:
-        _, n_rows, n_channels = stats.q.shape
-        mass = self._zeros(n_rows)
-        grid, block = self._pairs(n_rows, 1)
-        launch(self.gpu, "row_mass", grid, (stats.q, mass, n_rows, stats.n_classes, n_channels), block=block)
-        return self.gpu.get(mass)
+        n_trees, n_rows, n_channels = stats.q.shape
+        mass = self._zeros(n_trees * n_rows)
+        first = stats.n_classes - 1 if stats.criterion == "newton" else 0
+        grid, block = self._pairs(len(mass), 1)
+        launch(self.gpu, "row_mass", grid, (stats.q, mass, len(mass), first, stats.n_classes, n_channels), block=block)
+        return self.gpu.get(mass).reshape(n_trees, n_rows)
 
     def reweight(self, state: GpuArray, signs: GpuArray, group: GpuArray, table: NDArray[np.float64]) -> Pending:
         maximum = Pending(self.gpu)

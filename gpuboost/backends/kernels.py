@@ -93,14 +93,14 @@ GROWTH = {
         "n_rows:i4 first_row:i4 n_code_rows:i4 n_features:i4",
     },
     "plant": {
-        "plant": "rows:i4* table:i8* current:i8* started:i4*? bounds:i8*? n_started:i4 stride:i4 max_nodes:i4 n_channels:i4",
-        "root_totals": "rows:i4* q:i4* table:i8* mass:i8*? stride:i4 max_nodes:i4 n_classes:i4 n_channels:i4",
+        "plant": "rows:i4* table:i8* current:i8* started:i4*? bounds:i8*? n_started:i8 stride:i4 max_nodes:i4 n_channels:i4",
+        "root_totals": "rows:i4* q:i4* table:i8* mass:i8*? stride:i4 q_stride:i4 max_nodes:i4 n_classes:i4 n_channels:i4",
         "choose_features": "n_bins:i4* chosen:u1* chosen_bins:i4* n_features:i4",
     },
     "histogram": {
         "histogram": "codes:u4* skipped:u4* words:i4* n_bins:i4* bin_offset:i4* rows:i4* q:i4* table:i8* current:i8* "
-        "histograms:i4* n_rows:i4 stride:i4 max_nodes:i4 n_channels:i4 member:i4 n_trees:i4 first_word:i4 n_words:i4 "
-        "words_per_tile:i4 channels_per_tile:i4 groups:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4",
+        "histograms:i4* n_rows:i4 stride:i4 q_stride:i4 max_nodes:i4 n_channels:i4 member:i4 n_trees:i4 first_word:i4 "
+        "n_words:i4 words_per_tile:i4 channels_per_tile:i4 groups:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4",
     },
     "siblings": {
         "siblings": "skipped:u1* features:i4* n_bins:i4* bin_offset:i4* table:i8* current:i8* histograms:i4* n_trees:i4 "
@@ -139,7 +139,7 @@ ROWS = {
         "channel_sums": "state:f8* repeat:i4* maximum:u8*? sums:i8* n_rows:i4 n_classes:i4 shift:i4",
         "group_sums": "q:i4* group:i4* signed_sums:i8* mass:i8* n_rows:i4 n_groups:i4 n_classes:i4 n_channels:i4 "
         "groups_per_tile:i4 classes_per_tile:i4",
-        "row_mass": "q:i4* mass:i8* n_rows:i4 n_classes:i4 n_channels:i4",
+        "row_mass": "q:i4* mass:i8* n_rows:i8 first_class:i4 n_classes:i4 n_channels:i4",
         "errors": "scores:f8* labels:i4*? signs:i1*? units:i8* wrong:i8* n_rows:i4 n_classes:i4 lanes:i4",
         "confusion": "scores:f8* labels:i4* units:i8* counts:i8* n_rows:i4 n_classes:i4 lanes:i4 in_shared:i4",
     },

@@ -113,7 +113,8 @@ class NumpyBackend(NumpySoftmax, Backend):
         return signed, mass
 
     def row_mass(self, stats: Stats) -> IntArray:
-        mass: IntArray = abs(stats.q[0, :, : stats.n_classes].astype(np.int64)).sum(axis=1)
+        first = stats.n_classes - 1 if stats.criterion == "newton" else 0
+        mass: IntArray = abs(stats.q[:, :, first : stats.n_classes].astype(np.int64)).sum(axis=2)
         return mass
 
     def reweight(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Counts
 from gpuboost.boosters.base import Note, Part, Problem, Round, apply
+from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.boosters.softmax import Pairs, Probabilities
 from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.newton_trees import grow_newton_trees
@@ -41,8 +42,11 @@ class ABCBoost:
         Only so many classes are candidates, those whose rows have the largest loss. None: all.
     max_leaf_nodes : int
     min_samples_leaf : int
-        The rows, counted with their integer weights, that both sides of a cut must have.
+        The rows, counted with their integer weights, that both sides of a cut must have of those that the tree is grown from.
     learning_rate : float
+    sampling : Sampling
+        What the trees are grown from. It decides their cuts; the Newton steps of their leaves are of all rows, and so are the
+        losses that a search compares.
     first_base : int
         The base class before the first round: that of the last round of the model that is continued.
     """
@@ -54,6 +58,7 @@ class ABCBoost:
     max_leaf_nodes: int
     min_samples_leaf: int
     learning_rate: float
+    sampling: Sampling = NO_SAMPLING
     first_base: int = 0
 
     def row_state(self, problem: Problem) -> Probabilities:
@@ -71,7 +76,8 @@ class ABCBoost:
             candidates = self.candidates(state) if self.base_class == "search" and number % self.gap == 0 else []
             pairs = class_pairs(n_classes, candidates or ([] if base is None else [base]))
             stats, g_shift, h_shift = state.statistics(pairs, counts, weights)
-            grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes)
+            start = self.sampling.draw(number, backend, data, stats)
+            grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes, start)
             steps = self.steps(grown.gradient, grown.curvature, h_shift - g_shift, n_classes, has_base=pairs[0, 0] >= 0)
             notes: dict[str, Note] = {"candidate_losses": []}
             chosen: Sequence[int] = range(len(pairs))
@@ -94,7 +100,7 @@ class ABCBoost:
     def steps(
         self, gradient: NDArray[np.int64], curvature: NDArray[np.int64], shift: int, n_classes: int, *, has_base: bool
     ) -> NDArray[np.float64]:
-        """Return what each node adds to the score of its tree's class, shape (n_trees, n_nodes).
+        """Return what each group of rows adds to the score of its tree's class, shape (n_trees, n_groups).
 
         It is ``nu sum(g) / sum(h)`` (line 7 of algorithm 2), times (K - 1) / K without a base class (line 6 of algorithm 1).
         """
@@ -124,7 +130,7 @@ def class_pairs(n_classes: int, bases: Sequence[int]) -> Pairs:
 
 
 def tree_values(pair: NDArray[np.int64], steps: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
-    """Return what each node adds to the scores, shape (n_nodes, n_classes)."""
+    """Return what each group of rows adds to the scores, shape (n_groups, n_classes)."""
     base, k = pair.tolist()
     values = np.zeros((len(steps), n_classes))
     values[:, k] = steps

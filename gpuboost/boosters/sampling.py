@@ -1,6 +1,6 @@
-"""Growing a round's tree from a part of the rows or features (sections 3.3 and 3.5 of the QuickBoost thesis).
+"""Growing a round's trees from a part of the rows or features (sections 3.3 and 3.5 of the QuickBoost thesis).
 
-Only the structure of the tree comes from the part. Coefficients, leaf values, edges and the loss are made of all rows, so that
+Only the structure of a tree comes from the part. Coefficients, leaf values, edges and the loss are made of all rows, so that
 what the algorithm promises of them still holds.
 """
 
@@ -22,19 +22,20 @@ ROWS, FEATURES = 0, 1
 
 @dataclass(frozen=True)
 class Sampling:
-    """What part of the rows and features a round's tree is grown from. A share of 1 takes all.
+    """What part of the rows and features a round's trees are grown from. A share of 1 takes all.
 
     Attributes
     ----------
     weight_trim : float
         The heaviest rows are taken that hold at least this share of the boosting weights, ties by row number (weight trimming,
-        Friedman, Hastie and Tibshirani 2000). With ``row_fraction``, of the weights of the rows drawn.
+        Friedman, Hastie and Tibshirani 2000). With ``row_fraction``, of the weights of the rows drawn. Every tree of a round
+        takes those that are the heaviest in its own statistics (`gpuboost.backends.base.Backend.row_mass`).
     feature_fraction : float
-        The share of the features that can be cut, at least one, drawn anew every round (LazyBoost, Escudero, Marquez and Rigau
-        2000).
+        The share of the features that can be cut, at least one, drawn anew every round, for all of its trees (LazyBoost,
+        Escudero, Marquez and Rigau 2000).
     row_fraction : float
-        The share of the rows, at least one, drawn anew every round without regard to their weights (stochastic boosting,
-        Friedman 2002).
+        The share of the rows, at least one, drawn anew every round, for all of its trees, without regard to their weights
+        (stochastic boosting, Friedman 2002).
     quick : bool
         Whether a backend may leave out additions that exact bounds show to be unnecessary (QuickBoost). The trees are the same.
     seed : int
@@ -53,22 +54,24 @@ class Sampling:
         return min(self.weight_trim, self.feature_fraction, self.row_fraction) >= 1.0
 
     def draw(self, t: int, backend: Backend, data: Device, stats: Stats) -> Start:
-        """Return what the tree of round t, counted from 0, is grown from; `EVERYTHING` if that is all."""
-        rows, features = self.rows(t, backend, stats), self.features(t, backend, data)
-        if rows is None and features is None and not self.quick:
+        """Return what the trees of round t, counted from 0, are grown from; `EVERYTHING` if that is all."""
+        lists, features = self.rows(t, backend, stats), self.features(t, backend, data)
+        if not lists and features is None and not self.quick:
             return EVERYTHING
-        return Start(None if rows is None else backend.put(rows.astype(np.int32)), None, features, self.quick)
+        rows = backend.put(np.concatenate(lists).astype(np.int32)) if lists else None
+        bounds = np.cumsum([0, *map(len, lists)]) if len(lists) > 1 else None
+        return Start(rows, bounds, features, self.quick)
 
-    def rows(self, t: int, backend: Backend, stats: Stats) -> Numbers | None:
-        """Return the numbers of the rows, ascending; None for all."""
+    def rows(self, t: int, backend: Backend, stats: Stats) -> list[Numbers]:
+        """Return the numbers of the rows, ascending, of all trees or of each; none if every tree has all rows."""
         n_rows = stats.q.shape[1]
-        rows = None
+        drawn = np.arange(n_rows)
         if self.row_fraction < 1.0:
-            rows = largest(self.random(t, ROWS, n_rows), part_of(n_rows, self.row_fraction))
+            drawn = largest(self.random(t, ROWS, n_rows), part_of(n_rows, self.row_fraction))
+        lists = [drawn]
         if self.weight_trim < 1.0:
-            mass = backend.row_mass(stats)
-            rows = heaviest(mass, self.weight_trim) if rows is None else rows[heaviest(mass[rows], self.weight_trim)]
-        return None if rows is None or len(rows) == n_rows else rows
+            lists = [drawn[heaviest(mass[drawn], self.weight_trim)] for mass in backend.row_mass(stats)]
+        return [] if all(len(rows) == n_rows for rows in lists) else lists
 
     def features(self, t: int, backend: Backend, data: Device) -> NDArray[np.bool_] | None:
         """Return which features may be cut; None for all."""

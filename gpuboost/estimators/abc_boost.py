@@ -15,6 +15,7 @@ from gpuboost.boosters.class_trees import centred
 from gpuboost.estimators import parameters
 from gpuboost.estimators.labels import LabelEncoder, shown
 from gpuboost.estimators.samples import Sample
+from gpuboost.estimators.sampling import sampling_of
 from gpuboost.estimators.single_label import SingleLabelClassifier
 from gpuboost.exactmath import log
 from gpuboost.training import Progress
@@ -33,6 +34,7 @@ class SoftmaxClassifier(SingleLabelClassifier):
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_integer("min_samples_leaf", self.min_samples_leaf, 1)
+        sampling_of(self)
         parameters.check_positive("learning_rate", self.learning_rate)
 
     def _loss(self) -> Literal["logit", "mart"]:
@@ -52,6 +54,7 @@ class SoftmaxClassifier(SingleLabelClassifier):
             max_leaf_nodes=int(self.max_leaf_nodes),
             min_samples_leaf=int(self.min_samples_leaf),
             learning_rate=float(self.learning_rate),
+            sampling=sampling_of(self, self._seed),
             first_base=int(last[0]) if last and last[0] == last[0] else 0,
         )
 
@@ -83,7 +86,11 @@ class ABCBoostClassifier(SoftmaxClassifier):
     max_leaf_nodes : int, default 20
         Leaves of a tree, at least 2.
     min_samples_leaf : int, default 10
-        The rows, counted with integer sample weights, that each side of a cut must have.
+        The rows, counted with integer sample weights, that each side of a cut must have of those that the tree is grown from.
+    weight_trim, feature_fraction, row_fraction
+        See `AdaBoostMHClassifier`. All trees of a round have the same random rows and features. ``weight_trim`` gives each tree
+        the rows that are the heaviest for it, by the curvature ``p (1 - p)`` of its class, or that of its pair of classes. The
+        losses that a search compares are of all rows, too.
     learning_rate : float, default 0.1
         Multiplies the leaves' values.
     max_bins : int, default 255
@@ -130,6 +137,9 @@ class ABCBoostClassifier(SoftmaxClassifier):
         n_estimators: int = 500,
         max_leaf_nodes: int = 20,
         min_samples_leaf: int = 10,
+        weight_trim: float | None = None,
+        feature_fraction: float = 1.0,
+        row_fraction: float = 1.0,
         learning_rate: float = 0.1,
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -150,6 +160,9 @@ class ABCBoostClassifier(SoftmaxClassifier):
         self.n_estimators = n_estimators
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
+        self.weight_trim = weight_trim
+        self.feature_fraction = feature_fraction
+        self.row_fraction = row_fraction
         self.learning_rate = learning_rate
         self.max_bins = max_bins
         self.class_weight = class_weight
@@ -196,6 +209,9 @@ class TreePerClassClassifier(SoftmaxClassifier):
         n_estimators: int = 500,
         max_leaf_nodes: int = 20,
         min_samples_leaf: int = 10,
+        weight_trim: float | None = None,
+        feature_fraction: float = 1.0,
+        row_fraction: float = 1.0,
         learning_rate: float = 0.1,
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -212,6 +228,9 @@ class TreePerClassClassifier(SoftmaxClassifier):
         self.n_estimators = n_estimators
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
+        self.weight_trim = weight_trim
+        self.feature_fraction = feature_fraction
+        self.row_fraction = row_fraction
         self.learning_rate = learning_rate
         self.max_bins = max_bins
         self.class_weight = class_weight

@@ -342,7 +342,7 @@ def test_row_mass(candidate: Backend, n_rows: int, n_channels: int, fraction: fl
     rows = Rows.random(n_rows, n_channels, 16)
     mass, expected = candidate.row_mass(rows.statistics(candidate, fraction)), rows.statistics(REFERENCE, fraction)
     assert mass.dtype == np.int64
-    assert mass.tolist() == [sum(abs(v) for v in row[:n_channels]) for row in expected.q[0].tolist()]
+    assert mass.tolist() == [[sum(abs(v) for v in row[:n_channels]) for row in expected.q[0].tolist()]]
 
 
 def test_usable_features(candidate: Backend) -> None:

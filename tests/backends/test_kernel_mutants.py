@@ -9,9 +9,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gpuboost.backends import cuda_growth
-from gpuboost.backends.base import Backend, Counts, SoftmaxRows, Start, Stats
+from gpuboost.backends.base import Backend, Counts, Frontier, SoftmaxRows, Start, Stats
 from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.backends.gpu import Limits
 from gpuboost.backends.numpy_backend import NumpyBackend
@@ -138,7 +139,7 @@ def softmax(gpu: EmulatedGpu) -> None:
         stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, backend.put(weights))
         plain = backend.softmax_statistics(rows, pairs, 11, 12, counts)
         found: list[object] = [backend.largest_miss(rows), *backend.softmax_sums(rows, 30), plain.signed, plain.mass]
-        found += [np.array(backend.get(plain.q))[:, :, :3], stats.signed, stats.mass]
+        found += [np.array(backend.get(plain.q))[:, :, :3], stats.signed, stats.mass, backend.row_mass(plain)]
         for given in (None, backend.put(weights)):
             stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, given)
             frontier = grow(backend, backend.load(coded(codes)), stats, 4)
@@ -200,6 +201,29 @@ def starts(gpu: EmulatedGpu) -> None:
         assert (backend.get(frontier.totals) == expected.totals).all()
 
 
+def own_starts(gpu: EmulatedGpu) -> None:
+    """Three Newton trees: from the same rows, and each from rows of its own."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(5)
+    q = rng.integers(1, 30, (3, 700, 3))
+    q[:, :, 0] -= 15
+    matrix, backend = coded(rng.integers(0, 5, (5, 700))), CudaBackend(gpu)
+    sums, rows = q.sum(axis=(0, 1)), rng.permutation(700).astype(np.int32)
+
+    def grown(backend: Backend, bounds: NDArray[np.int64] | None) -> Frontier:
+        stats = Stats(backend.put(q.astype(np.int32)), 0, sums, sums[:2], 40, "newton")
+        own = np.concatenate([rows[:600], rows[:200], rows]) if bounds is not None else rows[:300]
+        return grow(backend, backend.load(matrix), stats, 4, Start(backend.put(own), bounds))
+
+    for bounds in (None, np.array([0, 600, 800, 1500])):
+        frontier, expected = grown(backend, bounds), grown(REFERENCE, bounds)
+        nodes, edges = backend.read_nodes(frontier)
+        assert (nodes[:, :, :7] == expected.nodes[:, :, :7]).all()
+        assert (nodes[:, :, 8] == expected.nodes[:, :, 8]).all()  # gains
+        assert (edges == expected.edges).all()
+        assert (backend.get(frontier.totals) == expected.totals).all()
+
+
 def rows(gpu: EmulatedGpu) -> None:
     """Statistics, reweighting and sums of 700 rows in several blocks."""
     gpu.limits = ONE_PROCESSOR
@@ -247,7 +271,10 @@ MUTANTS = {
     "other rows than were asked for": planted(starts, "plant", "started ? started[i] : (int)i", "(int)i"),
     "the sums of other rows": planted(starts, "plant", "q[(i64)rows[i] * n_channels + c]", "q[i * n_channels + c]"),
     "the sums of all rows": planted(starts, "plant", "start + at.first_row()", "at.first_row()"),
-    "the roots of the other tree": planted(growth, "plant", "q += (i64)tree * stride * n_channels;", ""),
+    "the roots of the other tree, of rows of its own": planted(
+        own_starts, "plant", "q += (i64)tree * q_stride * n_channels;", "q += (i64)tree * stride * n_channels;"
+    ),
+    "the roots of the other tree": planted(growth, "plant", "q += (i64)tree * q_stride * n_channels;", ""),
     "every feature is chosen": planted(starts, "plant", "chosen[f] ? n_bins[f] : 0", "n_bins[f]"),
     # ---- histogram
     "shared memory is not cleared": planted(growth, "histogram", "i < n_cells; i += blockDim.x) cells[i] = 0;", "i < 0;) ;"),
@@ -277,7 +304,10 @@ MUTANTS = {
         growth, "histogram", "row_of_lane >= rows_at_once ||", "row_of_lane > rows_at_once ||"
     ),
     "rows of the other tree": planted(growth, "histogram", "rows += (i64)tree * stride + r[START];", "rows += r[START];"),
-    "the other tree's statistics": planted(growth, "histogram", "q += (i64)tree * stride * n_channels;", ""),
+    "the other tree's statistics, for rows of its own": planted(
+        own_starts, "histogram", "q += (i64)tree * q_stride * n_channels;", "q += (i64)tree * stride * n_channels;"
+    ),
+    "the other tree's statistics": planted(growth, "histogram", "q += (i64)tree * q_stride * n_channels;", ""),
     "features of few bins do not count": planted(growth, "histogram", "n_bins[4 * w + j] > 0", "n_bins[4 * w + j] > 6"),
     "a tile's bins start at 0": planted(
         wide, "histogram", "bin_offset[feature] - first_bin + bin", "bin_offset[feature] + bin"
@@ -422,6 +452,7 @@ MUTANTS = {
         rows, "predict", "code == MISSING_CODE ? missing_left != 0 : code <= cut", "code <= cut"
     ),
     "other bits are lost": planted(rows, "predict", "others = cell[i] & ~(1 << bit)", "others = 0"),
+    "the mass of all channels": planted(softmax, "reduce", "int c = first_class;", "int c = 0;"),
     "a row's mass has signs": planted(rows, "reduce", "sum += value < 0 ? -value : value;", "sum += value;"),
     "the count is part of a row's mass": planted(
         rows,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import EVERYTHING, Backend, Frontier, Start, Stats
 from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster, Problem
 from gpuboost.boosters.gamble import Gamble
@@ -25,7 +26,9 @@ from gpuboost.boosters.sampling import FEATURES, NO_SAMPLING, ROWS, Sampling, he
 from gpuboost.learners.base import Learner
 from gpuboost.learners.class_tree import ClassTree
 from gpuboost.learners.hamming_tree import HammingTree
+from gpuboost.learners.newton_trees import grow_newton_trees
 from gpuboost.learners.product import StumpProduct
+from tests.backends.test_start import newton_batch, random_lists
 from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, sign_matrix, stats_of, votes_of_rows
 
 REFERENCE = NumpyBackend()
@@ -44,8 +47,11 @@ BOOSTERS: dict[str, Booster] = {
     "samme real": SAMME(5, "real", min_weight_fraction_leaf=0.05),
     "gamble": Gamble(5, 0.5),
     "rebel": Rebel(1),
+    "logit": ABCBoost("logit", None, 1, None, 4, 3, 0.3),
+    "abc mart": ABCBoost("mart", "search", 1, None, 4, 3, 0.3),
     "rebel deep": Rebel(3, np.array([[0.0, 3.0, 4.0], [1.0, 0.0, 2.0], [1.0, 1.0, 0.0]]), min_weight_fraction_leaf=0.05),
 }
+NEWTON = {"logit": BOOSTERS["logit"], "abc mart": BOOSTERS["abc mart"]}
 DATA = replace(blobs(60, 6, 3, 0), max_bins=8)
 N_ROUNDS = 6
 
@@ -198,17 +204,44 @@ def test_a_class_tree_of_some_rows_with_the_sums_of_all(candidate: Backend) -> N
     assert grown.sums.tolist() == [q[leaf == j].sum(axis=0).tolist() for j in range(5)]
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_newton_trees_of_some_rows_with_the_sums_of_all(candidate: Backend, shared: bool) -> None:
+    codes = np.random.default_rng(2).integers(0, 5, (4, 80)).astype(np.uint8)
+    batch, lists = newton_batch(80, 3, False), random_lists(80, 3, 3)[0 if shared else 1]
+    bounds = None if shared else np.cumsum([0, *map(len, lists)])
+    start = Start(candidate.put(np.concatenate(lists).astype(np.int32)), bounds)
+    grown = grow_newton_trees(candidate, candidate.load(coded(codes)), batch(candidate), 4, start)
+    groups, stats = candidate.get(grown.groups), batch(REFERENCE)
+    for t in range(3):
+        rows = lists[0 if shared else t]
+        of_rows = replace(stats, q=stats.q[t : t + 1, rows], signed=stats.q[t, rows].sum(axis=0, dtype=np.int64))
+        lone = grow_newton_trees(REFERENCE, coded(codes[:, rows], [5] * 4), of_rows, 4)
+        expected = lone.tree(0, np.arange(7.0)[:, None], 1.0)
+        leaf = REFERENCE.apply(expected, coded(codes))
+        assert groups[t].tolist() == leaf.tolist()
+        values = np.arange(10.0, 10 + grown.gradient.shape[1])[:, None]
+        tree = grown.tree(t, values, 1.0)
+        for name in ("feature", "cut", "missing_left", "left", "right", "gain"):
+            assert getattr(tree, name).tolist() == getattr(expected, name).tolist()
+        assert tree.values.tolist() == values[: expected.n_leaves].tolist()
+        for channel, sums in ((0, grown.gradient), (1, grown.curvature)):
+            by_hand = [int(stats.q[t, leaf == j, channel].sum()) for j in range(expected.n_leaves)]
+            assert sums[t, : expected.n_leaves].tolist() == by_hand
+    assert 3 * 4 >= sum(len(grown.tree(t, values, 1.0).values) for t in range(3)) > 6
+
+
 # ---- whole trainings ---------------------------------------------------------------------------------------------------------
 
 
 @cache
-def reference(name: str, options: str) -> tuple[str, dict[str, list[float]]]:
+def reference(name: str, options: str) -> tuple[str, dict[str, str]]:
     training = fit(sampled(name, **OPTIONS[options]), DATA, REFERENCE, N_ROUNDS)
     return digest(training.trees, 3), without_seconds(training.history)
 
 
-def without_seconds(history: dict[str, Any]) -> dict[str, Any]:
-    return {key: values for key, values in history.items() if key != "seconds"}
+def without_seconds(history: dict[str, Any]) -> dict[str, str]:
+    """As text, in which nan is nan."""
+    return {key: repr(values) for key, values in history.items() if key != "seconds"}
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -218,7 +251,7 @@ def test_the_same_model_on_every_backend(candidate: Backend, name: str, options:
     expected, history = reference(name, options)
     assert digest(training.trees, 3) == expected
     assert without_seconds(training.history) == history
-    assert len(training.trees) == N_ROUNDS
+    assert len(training.rounds) == N_ROUNDS
 
 
 @pytest.mark.parametrize("name", BOOSTERS)
@@ -247,7 +280,18 @@ class Watching(NumpyBackend):
         self.starts: list[tuple[Start, NDArray[np.int64]]] = []
 
     def start_growth(self, data: Any, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
-        self.starts.append((start, self.row_mass(stats)))
+        self.starts.append((start, self.row_mass(stats)[0]))
+        return super().start_growth(data, stats, max_leaves, start)
+
+
+class Batches(NumpyBackend):
+    """Notes what batches are grown from, and their statistics."""
+
+    def __init__(self) -> None:
+        self.starts: list[tuple[Start, NDArray[np.int32]]] = []
+
+    def start_growth(self, data: Any, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
+        self.starts.append((start, stats.q))
         return super().start_growth(data, stats, max_leaves, start)
 
 
@@ -267,6 +311,29 @@ def test_what_the_trees_are_grown_from(name: str) -> None:
         assert mass[kept].sum() - mass[kept].min() < 0.8 * mass.sum()
         sizes.append(int(kept.sum()))
     assert sizes[-1] < sizes[0] <= 48 + 1  # of equal weights 80 % are 48 rows
+
+
+@pytest.mark.parametrize("name", NEWTON)
+def test_what_the_trees_of_a_batch_are_grown_from(name: str) -> None:
+    sampling = Sampling(0.8, 0.5, 0.5, seed=3)
+    backend = Batches()
+    fit(replace(NEWTON[name], sampling=sampling), DATA, backend, N_ROUNDS)  # type: ignore[type-var]
+    assert len(backend.starts) == N_ROUNDS
+    for t, (start, q) in enumerate(backend.starts):
+        assert start.features is not None
+        assert start.features.sum() == 3
+        drawn = largest(sampling.random(t, ROWS, 60), 30)
+        assert start.bounds is not None
+        assert len(start.bounds) == len(q) + 1 == 4  # a tree for each class, or for each pair of classes
+        for k, (first, stop) in enumerate(itertools.pairwise(start.bounds)):
+            curvature = q[k, :, -2].astype(np.int64)  # the last channel are the counts
+            assert start.rows[first:stop].tolist() == drawn[heaviest(curvature[drawn], 0.8)].tolist()
+    assert len({tuple(np.diff(start.bounds)) for start, _ in backend.starts if start.bounds is not None}) > 1
+    alone = Batches()
+    fit(replace(NEWTON[name], sampling=replace(sampling, weight_trim=1.0)), DATA, alone, 2)  # type: ignore[type-var]
+    for t, (start, _) in enumerate(alone.starts):  # all trees share what is drawn
+        assert start.bounds is None
+        assert start.rows.tolist() == largest(sampling.random(t, ROWS, 60), 30).tolist()
 
 
 def test_what_the_layers_are_grown_from() -> None:

@@ -20,6 +20,9 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "samme": {"max_leaf_nodes": 4},
     "gamble": {"max_leaf_nodes": 4},
     "rebel": {"max_depth": 2},
+    "abc-boost": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
+    "logitboost": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
+    "mart": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
 }
 SAMPLED = {"weight_trim": 0.9, "feature_fraction": 0.5, "row_fraction": 0.5}
 DATA = blobs(120, 6, 3, 1)
@@ -84,7 +87,7 @@ def test_what_the_parameters_become() -> None:
     assert sampling_of(gpuboost.RebelClassifier(quick=np.bool_(True))) == Sampling(quick=True)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if "min_samples_leaf" not in ALGORITHMS[name]])
 def test_quick_gives_the_same_model(algorithm: str) -> None:
     for options in ({}, {"random_state": 3, **SAMPLED}):
         plain, quick = (fit(algorithm, quick=quick, **options) for quick in (False, True))
@@ -99,6 +102,16 @@ def test_regressors_have_their_own(option: str) -> None:
     with pytest.raises(ValueError, match=rf"only class trees, regressor=None, .* got .*{option}=0\.5"):
         model.fit(X, Y)
     model.set_params(**{option: 1.0}).fit(X, Y)
+
+
+@pytest.mark.parametrize("algorithm", ["abc-boost", "mart"])
+def test_newton_trees_with_weights(algorithm: str) -> None:
+    weight = np.random.default_rng(1).integers(0, 4, len(Y))
+    kept = weight > 0
+    own = {"algorithm": algorithm, "n_estimators": 6, "random_state": 2, **ALGORITHMS[algorithm], **SAMPLED}
+    models = [gpuboost.fit(X, Y, sample_weight=weight, device=device, **own) for device in ("numpy", "cpu")]
+    models.append(gpuboost.fit(X[kept], Y[kept], sample_weight=weight[kept], device="cpu", **own))
+    assert len({model.ensemble_.digest() for model in models}) == 1
 
 
 def test_early_stopping_and_weights() -> None:

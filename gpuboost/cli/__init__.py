@@ -1,0 +1,32 @@
+"""The command line: ``gpuboost`` and ``python -m gpuboost``. One command a file, which loads what it needs when it runs."""
+
+from __future__ import annotations
+
+import click
+
+from gpuboost import __version__
+from gpuboost.cli.algorithms import algorithms
+from gpuboost.cli.bench import bench
+from gpuboost.cli.demo import demo
+from gpuboost.cli.doctor import doctor
+from gpuboost.cli.evaluate import evaluate
+from gpuboost.cli.fit import fit
+from gpuboost.cli.inspect import inspect
+from gpuboost.cli.predict import predict
+from gpuboost.cli.program import Program
+
+__all__ = ["main"]
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gpuboost")
+def main() -> None:
+    """Multi-class boosting: one model, bit for bit, on every backend.
+
+    Data are tables: CSV and TSV (also gzipped), Parquet, Feather, .npz, .npy and libsvm files, or - for CSV from the standard
+    input. The exit status is 0, 1 for an error, 2 for wrong usage and 130 after Ctrl-C.
+    """
+
+
+for command in (fit, predict, evaluate, inspect, algorithms, bench, demo, doctor):
+    main.add_command(command)

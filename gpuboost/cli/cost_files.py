@@ -1,0 +1,68 @@
+"""Cost matrices from files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from gpuboost.cli.array_files import read_npy
+from gpuboost.cli.text_tables import read_text
+
+
+def read_costs(path: str, classes: Sequence[Any]) -> Any:
+    """Return what mistakes cost, in a form that estimators take.
+
+    Parameters
+    ----------
+    path : str
+        ``.npy``: a matrix in the order of the classes; ``.json``: that, or an object ``{true: {predicted: cost}}``; else CSV:
+        the first row has the predicted labels, the first column the true ones.
+    classes : sequence
+        The labels. Those of a file are text, and stand for the labels that are written so.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read so. Whether the costs are right the estimator says.
+    """
+    if path.lower().endswith(".npy"):
+        return read_npy(path)
+    with open(path, "rb") as file:
+        content = file.read()
+    if path.lower().endswith(".json"):
+        try:
+            table = json.loads(content)
+        except ValueError as error:
+            raise ValueError(f"{path} is no JSON: {error}") from error
+        if isinstance(table, list):
+            return table
+        if not isinstance(table, dict) or not all(isinstance(row, dict) for row in table.values()):
+            raise ValueError(f"{path} must hold an object {{true: {{predicted: cost}}}} or a matrix")
+        costs = table
+    else:
+        costs = _read_csv(path, content)
+    class_of = {str(label): label for label in classes}
+    return {class_of.get(true, true): {class_of.get(k, k): cost for k, cost in row.items()} for true, row in costs.items()}
+
+
+def _read_csv(path: str, content: bytes) -> dict[str, dict[str, Any]]:
+    text = read_text(path, content, separator=None, header=True, missing=())
+    first, *rows = csv.reader(text.data.decode().splitlines(), delimiter=text.separator)
+    costs: dict[str, dict[str, Any]] = {}
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(first) or row[0] in costs:
+            problem = f"the label {row[0]!r} again" if len(row) == len(first) else f"{len(row)} values, not {len(first)},"
+            raise ValueError(
+                f"{path} has {problem} in row {number}; a row is a true label, then the costs of the predicted ones"
+            )
+        costs[row[0]] = {label: _number(cost) for label, cost in zip(first[1:], row[1:], strict=True)}
+    return costs
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,109 @@
+"""Files that commands write: what can be refused is refused before anything takes time, and no file is ever half written."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import sys
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".npy", ".npz")
+BLOCK = 50_000
+
+
+def check_output(path: str, suffixes: tuple[str, ...]) -> None:
+    """Raise an error if a file could not be written to ``path`` later.
+
+    Raises
+    ------
+    ValueError
+        If its suffix is none of ``suffixes``.
+    OSError
+        If its folder is missing or may not be written to, or it is a folder.
+    """
+    if suffixes and not path.lower().endswith(suffixes):
+        raise ValueError(f"--out {path} must end in one of {', '.join(suffixes)}")
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"--out {path} is a folder; give the name of a file")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"--out {path}: there is no folder {folder}; make it first (mkdir -p {folder})")
+    if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
+        raise PermissionError(f"--out {path} may not be written to; choose another place or change the permissions")
+
+
+def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64] | None, classes: NDArray[Any]) -> None:
+    """Write predicted labels, and probabilities if there are some.
+
+    A table has the column "prediction", and "p_LABEL" for every class; ``.npz`` has the arrays "prediction", "proba" and
+    "classes"; ``.npy`` is the array of labels, or of probabilities if there are some.
+
+    Parameters
+    ----------
+    path : str
+        "-" is CSV to the standard output.
+    labels : ndarray, shape (n_rows,) or (n_rows, n_classes)
+        The latter in a multi-label problem.
+    proba : ndarray of float64, shape (n_rows, n_classes), or None
+    classes : ndarray, shape (n_classes,)
+    """
+    from gpuboost.files import write_whole
+
+    columns = {"prediction": labels} if labels.ndim == 1 else dict(zip(map(str, classes.tolist()), labels.T, strict=True))
+    if proba is not None:
+        columns |= {f"p_{label}": proba[:, k] for k, label in enumerate(classes.tolist())}
+    lower = path.lower()
+    if path == "-":
+        for text in csv_blocks(columns, ","):
+            sys.stdout.write(text)
+    elif lower.endswith((".parquet", ".feather")):
+        write_whole(path, lambda file: _write_arrow(file, columns, lower))
+    elif lower.endswith(".npy"):
+        write_whole(path, lambda file: np.save(file, labels if proba is None else proba, allow_pickle=False))
+    elif lower.endswith(".npz"):
+        arrays: dict[str, Any] = {"prediction": labels, **({} if proba is None else {"proba": proba, "classes": classes})}
+        write_whole(path, lambda file: np.savez(file, **arrays))
+    else:
+        write_whole(path, lambda file: _write_text(file, columns, lower))
+
+
+def csv_blocks(columns: dict[str, NDArray[Any]], separator: str) -> Any:
+    """Yield a table as text: labels as `str` writes them, numbers with all their digits."""
+    n_rows = len(next(iter(columns.values())))
+    for start in range(0, max(n_rows, 1), BLOCK):
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+        if start == 0:
+            writer.writerow(columns)
+        writer.writerows(zip(*(array[start : start + BLOCK].tolist() for array in columns.values()), strict=True))
+        yield text.getvalue()
+
+
+def _write_text(file: BinaryIO, columns: dict[str, NDArray[Any]], path: str) -> None:
+    blocks = (text.encode() for text in csv_blocks(columns, "\t" if path.endswith(".tsv") else ","))
+    if path.endswith(".gz"):
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            for block in blocks:
+                packed.write(block)
+    else:
+        for block in blocks:
+            file.write(block)
+
+
+def _write_arrow(file: BinaryIO, columns: dict[str, NDArray[Any]], path: str) -> None:
+    import pyarrow as pa
+
+    table = pa.table(list(map(pa.array, columns.values())), names=list(columns))
+    if path.endswith(".parquet"):
+        from pyarrow import parquet
+
+        parquet.write_table(table, file)
+    else:
+        from pyarrow import feather
+
+        feather.write_feather(table, file)

@@ -1,0 +1,81 @@
+"""What all commands do with errors: one line on the standard error, and an exit status; a traceback only with ``--debug``."""
+
+from __future__ import annotations
+
+import errno
+import json
+import warnings
+from typing import Any
+
+import click
+
+EXPECTED = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
+"""What the library raises with a message for its user."""
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as of a shell's command that SIGINT has ended."""
+
+
+class Interrupted(Exception):
+    """The user pressed Ctrl-C. The text says what is left of the work."""
+
+
+class Command(click.Command):
+    """A command with the option ``--debug``."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        debug: dict[str, Any] = {"is_flag": True, "expose_value": False, "help": "Show the traceback of an error."}
+        self.params.append(click.Option(["--debug"], callback=remember, **debug))
+
+
+def remember(context: click.Context, _: click.Parameter, value: bool) -> None:
+    """Keep the value of ``--debug`` for `Program`."""
+    context.find_root().meta["debug"] = value
+
+
+class Program(click.Group):
+    """The group of commands."""
+
+    command_class = Command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, and turn what it raises into a message and an exit status."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.showwarning = show_warning  # type: ignore[assignment]
+            try:
+                return super().invoke(ctx)
+            except (click.ClickException, click.exceptions.Exit, click.Abort):
+                raise
+            except (KeyboardInterrupt, Interrupted) as error:
+                fail(ctx, f"Interrupted: {error}" if str(error) else "Interrupted.", INTERRUPTED)
+            except Exception as error:
+                if ctx.meta.get("debug") or getattr(error, "errno", None) == errno.EPIPE:
+                    raise  # click is silent about a reader that has gone
+                fail(ctx, f"Error: {message(error)}", 1)
+
+
+def fail(context: click.Context, text: str, status: int) -> None:
+    """Say what is wrong and end; with ``--json`` as the one object on the standard output, too."""
+    click.echo(text, err=True)
+    if context.meta.get("json"):
+        click.echo(json.dumps({"error": text.partition(": ")[2] or text, "exit_status": status}))
+    context.exit(status)
+
+
+def message(error: Exception) -> str:
+    """Return what an error says, in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    else:
+        text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, EXPECTED):
+        return text
+    return f"unexpected {type(error).__name__}: {text}; please report it, with what --debug prints"
+
+
+def show_warning(text: Warning | str, category: type[Warning], *_: Any) -> None:
+    """Print a warning of ours in a line; those of other libraries are for programmers."""
+    if issubclass(category, UserWarning):
+        click.echo(f"Warning: {' '.join(str(text).split())}", err=True)

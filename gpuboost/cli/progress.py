@@ -1,0 +1,56 @@
+"""The progress of a training: a bar on a terminal, a line every few seconds in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+SECONDS = 5.0
+"""Between two lines of a log."""
+
+
+class ProgressReport:
+    """A callback that reports the rounds on the standard error.
+
+    Parameters
+    ----------
+    n_rounds : int
+        How many the model will have.
+    done : int
+        How many it has.
+    """
+
+    def __init__(self, n_rounds: int, done: int = 0) -> None:
+        self.n_rounds, self.done = n_rounds, done
+        self.begun = self.last = time.monotonic()
+        self.first: float | None = None
+        self.bar: Any = None
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=n_rounds, initial=done, unit="round", dynamic_ncols=True, file=sys.stderr)
+
+    def __call__(self, progress: Any) -> None:
+        """Report a round."""
+        errors = [(k.replace("_", " "), f"{100 * v[-1]:.2f} %") for k, v in progress.history.items() if k.endswith("_error")]
+        if self.bar is not None:
+            self.bar.set_postfix(dict(errors), refresh=False)
+            self.bar.update(progress.n_rounds - self.bar.n)
+            return
+        now = time.monotonic()
+        if self.first is None:  # the first round waits for what is compiled
+            self.first, self.done = now, progress.n_rounds
+        elif now - self.last < SECONDS and progress.n_rounds < self.n_rounds:
+            return
+        self.last = now
+        texts = [f"round {progress.n_rounds} of {self.n_rounds}", *map(" ".join, errors), f"{now - self.begun:.0f} s"]
+        if self.done < progress.n_rounds < self.n_rounds:
+            left = (now - self.first) / (progress.n_rounds - self.done) * (self.n_rounds - progress.n_rounds)
+            texts.append(f"about {left:.0f} s left")
+        print("  ".join(texts), file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Finish the bar."""
+        if self.bar is not None:
+            self.bar.close()
