@@ -72,7 +72,7 @@ def panels(run: Run, recorded: list[str], rule: SmoothedError | None) -> Figure:
         grid[-1].axis("off")
         grid[-1].legend(handles=listed, loc="center", frameon=False)
     else:
-        figure.legend(handles=listed, loc="outside lower center", ncols=3, frameon=False)
+        figure.legend(handles=listed, loc="outside lower center", ncols=2, frameon=False)
     return figure
 
 
@@ -107,6 +107,7 @@ def draw(axes: Axes, run: Run, what: str, rule: SmoothedError | None) -> list[An
         handles.append(axes.axvline(chosen, color="0.35", linestyle=":", linewidth=1.4, label=label))
     kind = "Hamming error" if what == "error" and run.multi_label else TITLES.get(what, what)
     axes.set(title=kind, xlabel="round", ylabel=UNITS.get(what, what), xlim=(min(1, run.n_rounds - 1), run.n_rounds))
-    scale_from_zero(axes, np.concatenate(drawn))
+    # An error that goes to 0 on the training set must not squeeze those of the evaluation sets.
+    scale_from_zero(axes, np.concatenate(drawn if what == "loss" else drawn[1:] or drawn))
     quiet(axes)
     return handles
