@@ -33,6 +33,7 @@ from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
 from gpuboost.interchange.methods import Exports
 from gpuboost.model_file import save
+from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import History, Progress, Training, train
 
@@ -67,6 +68,9 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
     verbose: int = 0
     warm_start: bool = False
     callbacks: Sequence[Callable[[Progress], Any]] | None = None
+
+    plot = PlotAccessor()
+    """Pictures of the model and its training, see `gpuboost.plotting.Plots`."""
 
     _notes: Mapping[str, Note] = MappingProxyType({"edge": 0.0})
     """What the booster notes of a round, and what stands in the history where it has nothing to note."""
