@@ -48,7 +48,7 @@ def recorded(model: AdaBoostMHClassifier) -> dict[str, list[float]]:
         ({"min_weight_fraction_leaf": None}, TypeError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got None"),
         ({"n_factors": 9}, ValueError, "n_factors must be an integer from 1 to 8, got 9"),
         ({"variant": "exact"}, ValueError, "variant must be one of"),
-        ({"learning_rate": 0.0}, ValueError, "learning_rate must be a positive finite number, got 0.0"),
+        ({"learning_rate": 0.0}, ValueError, "learning_rate must be a number above 0, up to 1000000, got 0.0"),
         ({"learning_rate": np.nan}, ValueError, "learning_rate"),
         ({"learning_rate": np.inf}, ValueError, "learning_rate"),
         ({"learning_rate": "1"}, TypeError, "learning_rate"),
