@@ -177,7 +177,7 @@ def _matrix(cost_matrix: Any) -> NDArray[Any]:
 
 def _checked(entries: NDArray[Any], labels: list[Any]) -> Floats:
     """Return entries as float64 if all of them can be costs."""
-    costs = np.array([[_as_float(entry) for entry in row] for row in entries.tolist()], np.float64)
+    costs = np.array([[as_float(entry) for entry in row] for row in entries.tolist()], np.float64)
     for (i, true), (j, predicted) in product(enumerate(labels), repeat=2):
         if not 0 <= costs[i, j] < np.inf:
             expected = "a finite number that is not negative"
@@ -194,7 +194,7 @@ def _checked(entries: NDArray[Any], labels: list[Any]) -> Floats:
     return costs.reshape(entries.shape) + 0.0  # no -0
 
 
-def _as_float(entry: Any) -> float:
+def as_float(entry: Any) -> float:
     """Return a number as a float; NaN for what is none."""
     try:
         return float(entry) if isinstance(entry, Real) else float("nan")

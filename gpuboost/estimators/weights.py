@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.costs import as_float
 from gpuboost.estimators.arrays import to_host
 from gpuboost.estimators.containers import to_numpy
 from gpuboost.estimators.labels import LabelEncoder, shown
 from gpuboost.fixedpoint import STATE_FLOOR, exponent
 
 Floats = NDArray[np.float64]
-
-LARGEST: Any = np.finfo(np.float64).max
 
 
 def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> Floats:
@@ -97,7 +96,7 @@ def class_weights(class_weight: Any, encoder: LabelEncoder, target: NDArray[Any]
         k = encoder.number(label)
         if k is None:
             raise ValueError(f"class_weight has the key {label!r}, which is no class of y: {shown(encoder.classes)}")
-        if not isinstance(weight, Real) or not 0 <= weight <= LARGEST:
+        if not 0 <= as_float(weight) < np.inf:
             raise ValueError(f"class_weight[{label!r}] must be a finite number that is not negative, got {weight!r}")
         result[k] = weight
     if not result.any():

@@ -49,6 +49,7 @@ def recorded(model: AdaBoostMHClassifier) -> dict[str, list[float]]:
         ({"n_factors": 9}, ValueError, "n_factors must be an integer from 1 to 8, got 9"),
         ({"variant": "exact"}, ValueError, "variant must be one of"),
         ({"learning_rate": 0.0}, ValueError, "learning_rate must be a number above 0, up to 1000000, got 0.0"),
+        ({"learning_rate": 1e308}, ValueError, "learning_rate must be a number above 0, up to 1000000, got 1e[+]308"),
         ({"learning_rate": np.nan}, ValueError, "learning_rate"),
         ({"learning_rate": np.inf}, ValueError, "learning_rate"),
         ({"learning_rate": "1"}, TypeError, "learning_rate"),
