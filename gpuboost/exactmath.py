@@ -27,16 +27,16 @@ Floats = NDArray[np.float64]
 
 _BLOCK = 8192  # elements: the dozen temporaries of a block stay in a core's second-level cache
 
-# ln 2 = _LN2_HIGH + _LN2_LOW to about 2**-98. The high part has 42 bits, so that its product with an exponent
+# ln 2 = LN2_HIGH + LN2_LOW to about 2**-98. The high part has 42 bits, so that its product with an exponent
 # (11 bits) is exact.
-_LN2_HIGH = float.fromhex("0x1.62e42fefa38p-1")
-_LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
-_LN2_INVERSE = float.fromhex("0x1.71547652b82fep+0")
+LN2_HIGH = float.fromhex("0x1.62e42fefa38p-1")
+LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
+LN2_INVERSE = float.fromhex("0x1.71547652b82fep+0")
 SQRT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
 
 # Highest power first, of (exp(r) - 1 - r) / r**2 up to 1/13! and of (ln(1 + f) - 2 s) / s**3 up to 2/21.
-_EXP_COEFFICIENTS = [1 / math.factorial(i) for i in range(13, 1, -1)]
-_LOG_COEFFICIENTS = [2 / i for i in range(21, 1, -2)]
+EXP_COEFFICIENTS = [1 / math.factorial(i) for i in range(13, 1, -1)]
+LOG_COEFFICIENTS = [2 / i for i in range(21, 1, -2)]
 
 
 class Elementwise(Protocol):
@@ -91,7 +91,7 @@ def exp(x: Floats, /) -> Floats:
     Notes
     -----
     Cody and Waite (1980): x = k ln 2 + r with integer k and abs(r) <= ln(2)/2, so exp(x) = 2**k exp(r). The
-    difference x - k * _LN2_HIGH is exact, and the rounding error of r = (x - k * _LN2_HIGH) - k * _LN2_LOW is
+    difference x - k * LN2_HIGH is exact, and the rounding error of r = (x - k * LN2_HIGH) - k * LN2_LOW is
     kept in `tail`. Then
 
         exp(r + tail) ~ 1 + r + (tail + r**2 q(r)),    q(r) = 1/2! + r/3! + ... + r**11/13!
@@ -104,14 +104,14 @@ def exp(x: Floats, /) -> Floats:
     the result is subnormal, which costs one more rounding (below 1 ulp).
     """
     inside = np.clip(x, -800.0, 800.0)  # far enough out for 0 and inf
-    k = np.where(np.isnan(x), 0.0, np.rint(inside * _LN2_INVERSE))
-    high = inside - k * _LN2_HIGH
-    low = k * _LN2_LOW
+    k = np.where(np.isnan(x), 0.0, np.rint(inside * LN2_INVERSE))
+    high = inside - k * LN2_HIGH
+    low = k * LN2_LOW
     r = high - low
     tail = (high - r) - low
     rounded = 1.0 + r
     error = r - (rounded - 1.0)
-    value: Floats = rounded + (error + (tail + r * r * _horner(_EXP_COEFFICIENTS, r)))
+    value: Floats = rounded + (error + (tail + r * r * _horner(EXP_COEFFICIENTS, r)))
     # Two factors, because 2**k itself can overflow or underflow; the first product is always exact.
     exponent = k.astype(np.int32)
     half = exponent // 2
@@ -142,12 +142,12 @@ def log(x: Floats, /) -> Floats:
         ln(1 + f) = 2 artanh(s) = 2 s + s R(s),    R(s) = 2 s**2/3 + 2 s**4/5 + ... + 2 s**20/21 + ...
 
     Since 2 s = f - f**2/2 + s f**2/2, this is f - (h - s (h + R)) with h = f**2/2: f is exact and the rest is
-    small. The sum k * _LN2_HIGH + f is split into its rounded value and the rounding error, and everything
+    small. The sum k * LN2_HIGH + f is split into its rounded value and the rounding error, and everything
     small is added before it.
 
     The worst case is f near 0.414 and a result near 0.35 (k = 0 or -1), where an ulp is u/2. In units of u: h
     rounds by 0.0625; R, at most 0.02 with a relative error of 8 u, gives 0.028 after the multiplication by s;
-    the sum h + R 0.022; s, with a relative error of 2 u, 0.037; the product and the sum with k * _LN2_LOW
+    the sum h + R 0.022; s, with a relative error of 2 u, 0.037; the product and the sum with k * LN2_LOW
     0.016 each; the subtraction of h 0.0625; the series after s**21 0.002. That is 0.246 u or 0.49 ulp, and
     the last sum rounds by 0.5 ulp: below 1 ulp.
     """
@@ -159,11 +159,11 @@ def log(x: Floats, /) -> Floats:
     s = f / (2.0 + f)
     s_squared = s * s
     h = 0.5 * (f * f)
-    high = k * _LN2_HIGH
+    high = k * LN2_HIGH
     rounded = high + f
     error = f - (rounded - high)
-    series = s * (h + s_squared * _horner(_LOG_COEFFICIENTS, s_squared))
-    value: Floats = rounded + (((error + k * _LN2_LOW) + series) - h)
+    series = s * (h + s_squared * _horner(LOG_COEFFICIENTS, s_squared))
+    value: Floats = rounded + (((error + k * LN2_LOW) + series) - h)
     value[~regular] = np.nan
     value[x == 0.0] = -np.inf
     value[x == np.inf] = np.inf
@@ -220,7 +220,7 @@ def log_sigmoid(x: Floats, /) -> Floats:
     return np.minimum(x, 0.0) - (log(v) + (y - (v - 1.0)) / v)
 
 
-LOG2_COEFFICIENTS = tuple(2 / (i * (_LN2_HIGH + _LN2_LOW)) for i in range(21, 0, -2))
+LOG2_COEFFICIENTS = tuple(2 / (i * (LN2_HIGH + LN2_LOW)) for i in range(21, 0, -2))
 """Of 2 artanh(s) / (s ln 2) in powers of s**2, highest first. `gpuboost.backends` repeats them in compiled code."""
 
 

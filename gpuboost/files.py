@@ -50,8 +50,10 @@ def _mode_to_keep(target: str) -> int | None:
         mode = os.stat(target).st_mode
     except FileNotFoundError:
         return None
-    with open(target, "r+b" if stat.S_ISREG(mode) else "wb"):  # whoever may not write to a file may not replace it either
-        return mode
+    if stat.S_ISREG(mode):
+        with open(target, "r+b"):  # whoever may not write to a file may not replace it either
+            pass
+    return mode
 
 
 def _replace(target: str, mode: int | None, content: bytes | bytearray | Callable[[BinaryIO], object]) -> None:

@@ -130,7 +130,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _content(model: BoostingClassifier, extra: dict[str, str]) -> tuple[dict[str, Any], Arrays]:
     """Return what of a model is kept, as JSON and arrays."""
     name = type(model).__name__
-    if _known(name) is not type(model):
+    if name not in gpuboost.ALGORITHMS.values() or _known(name) is not type(model):
         raise TypeError(f"only the classifiers of gpuboost can be saved, not {type(model).__module__}.{name}; pickle takes any")
     if not hasattr(model, "ensemble_"):
         raise TypeError(
@@ -173,7 +173,8 @@ def _pack_history(history: Mapping[str, list[Any]], arrays: Arrays) -> list[str]
             entries = [number for entry in entries for number in entry]
         if not all(isinstance(number, Real) for number in entries):
             raise TypeError(f"history_[{name!r}] must hold numbers")
-        arrays[f"history/{name}"] = np.array(entries, np.float64)
+        counts = bool(entries) and all(type(number) is int for number in entries)
+        arrays[f"history/{name}"] = np.array(entries, np.int64 if counts else np.float64)
     return names
 
 
@@ -276,7 +277,8 @@ def _history(names: list[Any], arrays: Arrays) -> dict[str, list[Any]]:
     for name in names:
         if not isinstance(name, str) or name in history:
             raise ValueError(f"the name {name!r:.60} in its history is not understood")
-        history[name] = numbers = _take(arrays, f"history/{name}", "<f8", 1).tolist()
+        dtype = getattr(arrays.get(f"history/{name}"), "dtype", None)
+        history[name] = numbers = _take(arrays, f"history/{name}", "<i8" if dtype == np.int64 else "<f8", 1).tolist()
         if f"sizes/{name}" in arrays:
             sizes = _take(arrays, f"sizes/{name}", "<i8", 1)
             if (sizes < 0).any() or (sizes > len(numbers)).any() or sizes.sum() != len(numbers):

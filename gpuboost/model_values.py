@@ -125,11 +125,11 @@ def encode_labels(labels: NDArray[Any], what: str) -> dict[str, Any]:
     ValueError
         If the labels take too much room.
     """
-    dtype = labels.dtype.newbyteorder("<")
-    if dtype.kind == "O":
+    if labels.dtype.kind == "O":
         return {"dtype": "object", "labels": [encode(label, what, {}) for label in labels.tolist()]}
-    if dtype.kind == "T" and dtype == np.dtypes.StringDType():
+    if labels.dtype == np.dtypes.StringDType():
         return {"dtype": "string", "labels": labels.tolist()}
+    dtype = labels.dtype.newbyteorder("<") if labels.dtype.kind != "T" else labels.dtype
     if not LABEL_DTYPE.fullmatch(dtype.str):
         raise TypeError(f"{what} has the dtype {labels.dtype}, which a model file cannot hold")
     if labels.nbytes > MAX_LABEL_BYTES:

@@ -1,7 +1,7 @@
 """The container of a model file: safetensors, which holds arrays and text and nothing that runs.
 
 A file of safetensors is the length of a JSON header (8 bytes), the header, and the bytes of the arrays. Ours are written in one
-way only, so that equal models are equal files: no spaces, ASCII, arrays by descending item size and then by name, and one entry
+way only, so that equal models are equal files: no spaces, ASCII, arrays by dtype and then by name, and one entry
 of metadata, "gpuboost", a JSON text that begins with a checksum and the version of the format. The checksum is the SHA-256 of
 the whole file with zeros in the checksum's place.
 
@@ -30,20 +30,23 @@ FORMAT = 1
 """The version of the format that is written; all versions up to it are read."""
 
 DTYPES = {
+    "U64": "<u8",
+    "I64": "<i8",
     "F64": "<f8",
     "F32": "<f4",
-    "F16": "<f2",
-    "I64": "<i8",
+    "U32": "<u4",
     "I32": "<i4",
+    "F16": "<f2",
+    "U16": "<u2",
     "I16": "<i2",
     "I8": "|i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
     "U8": "|u1",
     "BOOL": "|b1",
 }
+"""The dtypes of arrays, in the order in which the arrays stand in a file; it is that of the safetensors library."""
+
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+RANKS = {np.dtype(dtype): rank for rank, dtype in enumerate(DTYPES.values())}
 
 MAX_HEADER = 8 << 20
 MAX_ENTRIES = 300_000
@@ -93,7 +96,7 @@ def pack(content: Mapping[str, Any], arrays: Arrays) -> bytearray:
         If the content is too large for a header.
     """
     little = {name: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for name, a in arrays.items()}
-    ordered = sorted(little, key=lambda name: (-little[name].dtype.itemsize, name))
+    ordered = sorted(little, key=lambda name: (RANKS[little[name].dtype], name))
     text = _json({"sha256": NO_CHECKSUM.decode(), "format": FORMAT, **content})
     header: dict[str, Any] = {"__metadata__": {"gpuboost": text}}
     end = 0
@@ -204,7 +207,7 @@ def parse(text: bytes) -> dict[str, Any]:
 
 def _places(header: dict[str, Any], n_bytes: int) -> dict[str, tuple[np.dtype[Any], list[int], int, int]]:
     """Return dtype, shape, begin and end of every array. They must be in our order and fill the rest of the file."""
-    places, end, before = {}, 0, (-9, "")
+    places, end, before = {}, 0, (0, "")
     for name, entry in header.items():
         if (
             not isinstance(entry, dict)
@@ -217,9 +220,9 @@ def _places(header: dict[str, Any], n_bytes: int) -> dict[str, tuple[np.dtype[An
             raise ValueError(f"the shape or place of the array {name!r:.60} is not understood")
         if offsets != [end, end + prod(shape) * dtype.itemsize]:
             raise ValueError(f"the array {name!r:.60} is not where it should be, or not of its size")
-        if (-dtype.itemsize, name) < before:
+        if (RANKS[dtype], name) < before:
             raise ValueError(f"the array {name!r:.60} is out of order")
-        before, end = (-dtype.itemsize, name), offsets[1]
+        before, end = (RANKS[dtype], name), offsets[1]
         places[name] = (dtype, shape, offsets[0], end)
     if end != n_bytes:
         raise ValueError(f"its arrays have {end:.4g} bytes, but there are {n_bytes}")

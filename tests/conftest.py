@@ -19,6 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "skips without a card, and fails with REQUIRE_GPU=1",
     )
     parser.addoption(
+        "--mutations", type=int, default=300, help="damaged model files that are loaded (tests/test_model_damage.py)"
+    )
+    parser.addoption(
         "--odd-files", type=int, metavar="N", help="how many odd tables the command line is given, in place of 100"
     )
     parser.addoption("--kills", type=int, metavar="N", help="how often a training is killed and resumed, in place of 3")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numba import njit
 from numba.core import caching
@@ -16,6 +17,8 @@ Int = Any  # a Python or a NumPy integer: the compiler does not care
 Float = Any
 
 NumbaCache: Any = caching.FunctionCache
+NumbaFiles: Any = caching.CompileResultCacheImpl
+NamedFolder: Any = NumbaFiles._locator_classes[0]
 
 
 def _sources() -> str:
@@ -28,14 +31,34 @@ def _sources() -> str:
 SOURCES = _sources()
 
 
+class ReadOnlyFolder(NamedFolder):  # type: ignore[misc]
+    """The folder that $NUMBA_CACHE_DIR names, if it can only be read, as in a container image: numba passes it over."""
+
+    def ensure_cache_path(self) -> None:
+        os.scandir(self.get_cache_path()).close()
+
+
+class Files(NumbaFiles):  # type: ignore[misc]
+    """Where the cache may be: numba's places in numba's order, with `ReadOnlyFolder` after the one that it stands in for."""
+
+    _locator_classes: ClassVar = [NamedFolder, ReadOnlyFolder, *NumbaFiles._locator_classes[1:]]
+
+
 class Cache(NumbaCache):  # type: ignore[misc]
     """Compiled loops, of the sources as they are now.
 
     A loop contains those that it calls, wherever they are, and numba's own cache notices changes of the loop's file only.
+    What cannot be written is compiled again by the next process.
     """
+
+    _impl_class = Files
 
     def _index_key(self, *arguments: Any) -> Any:
         return super()._index_key(*arguments), SOURCES
+
+    def save_overload(self, *arguments: Any) -> None:
+        with contextlib.suppress(OSError):
+            super().save_overload(*arguments)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from gpuboost.cli.doctor import doctor
 from gpuboost.cli.evaluate import evaluate
 from gpuboost.cli.fit import fit
 from gpuboost.cli.inspect import inspect
+from gpuboost.cli.plot import plot
 from gpuboost.cli.predict import predict
 from gpuboost.cli.program import Program
 
@@ -28,5 +29,5 @@ def main() -> None:
     """
 
 
-for command in (fit, predict, evaluate, inspect, algorithms, bench, demo, doctor):
+for command in (fit, predict, evaluate, inspect, plot, algorithms, bench, demo, doctor):
     main.add_command(command)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +78,9 @@ def fit(
     All columns but the target, the weight and those that are dropped are features, and must hold numbers. The same command
     writes the same bytes on every device, with any number of threads, and after any number of interruptions (random_state is 0
     unless set).
+
+    A .npz file has a matrix X and labels y, or one array a column. Of one with X_train, y_train, X_test and y_test, fit takes
+    the training rows, and predict and evaluate take the others.
     """
     from gpuboost.cli.outputs import check_output
     from gpuboost.cli.settings import parse
@@ -309,6 +314,8 @@ class Run:
             callbacks.append(Checkpoint(self.checkpoint, every=self.every, extra=self.record.extra()))
         self.estimator.set_params(callbacks=callbacks)
         begun = time.perf_counter()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # what ends a container is as good as Ctrl-C
         try:
             self.estimator.fit(self.sets.X, self.sets.y, sample_weight=self.sets.weights, eval_set=self.sets.valid)
         except KeyboardInterrupt:

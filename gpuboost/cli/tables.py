@@ -238,7 +238,7 @@ class Reading:
         text = read_text(path, content, separator=separator, header=self.header, missing=self.missing)
         data = text.table()
         names = list(data.column_names) if self.header else None
-        if names and all(is_number(name) for name in names):
+        if names and sum(map(is_number, names)) >= max(2, len(names) - 1):
             self.note(f"Note: the first row of {path} was taken for column names, but holds numbers: --no-header if it is data")
         if names and "" in names:
             index = names.index("")

@@ -14,6 +14,7 @@ from gpuboost.boosters.base import Note
 from gpuboost.boosters.class_trees import centred
 from gpuboost.estimators import parameters
 from gpuboost.estimators.labels import LabelEncoder, shown
+from gpuboost.estimators.links import Link, Softmax
 from gpuboost.estimators.samples import Sample
 from gpuboost.estimators.sampling import sampling_of
 from gpuboost.estimators.single_label import SingleLabelClassifier
@@ -58,8 +59,8 @@ class SoftmaxClassifier(SingleLabelClassifier):
             first_base=int(last[0]) if last and last[0] == last[0] else 0,
         )
 
-    def _log_probabilities(self, scores: Floats) -> Floats:
-        return scores
+    def _link(self, n_classes: int) -> Link:
+        return Softmax()
 
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         scores: Floats = centred(log(positive)[None, :])[0]

@@ -13,9 +13,10 @@ from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.estimators import parameters
 from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.estimators.labels import LabelEncoder
+from gpuboost.estimators.links import Link, Sigmoid
 from gpuboost.estimators.samples import Sample
 from gpuboost.estimators.sampling import sampling_of
-from gpuboost.exactmath import log, log_sigmoid
+from gpuboost.exactmath import log
 from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import MAX_FACTORS, StumpProduct
@@ -248,10 +249,10 @@ class AdaBoostMHClassifier(BoostingClassifier):
         """Return the log of the odds against a class that its initial weights have levelled."""
         return float(log(max(n_classes - 1, 1))) if self.initial_weights_ == "single-label" else 0.0
 
-    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _link(self, n_classes: int) -> Link:
         # A class is a binary problem of its own, whose exponential loss is lowest at half the log odds: those of its share
         # p : 1 - p of the rows if both sides weigh the same, or p : (1 - p) / (K - 1) with the weights of eq. 3.
-        return log_sigmoid(2.0 * scores - self._offset(scores.shape[1]))
+        return Sigmoid(self._offset(n_classes))
 
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> NDArray[np.float64]:
         scores = 0.5 * (log(positive) - log(total - positive) + self._offset(len(positive)))

@@ -24,14 +24,17 @@ from gpuboost.estimators.columns import compare_columns, record_columns
 from gpuboost.estimators.costs import mean_cost, refuse_many_labels
 from gpuboost.estimators.features import to_matrix
 from gpuboost.estimators.labels import LabelEncoder, label_array, shown
+from gpuboost.estimators.links import Link
 from gpuboost.estimators.model import TreeModel
 from gpuboost.estimators.priors import PriorBooster
 from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
+from gpuboost.interchange.methods import Exports
 from gpuboost.label_values import label_keys
 from gpuboost.model_file import save
+from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import History, Progress, Training, train
 
@@ -46,7 +49,7 @@ Finish = Callable[[Floats], NDArray[Any]]
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
-class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the boosting classifiers.
 
     A subclass declares the constructor's parameters, makes the booster, and says how scores and probabilities belong together.
@@ -67,6 +70,9 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
     warm_start: bool = False
     callbacks: Sequence[Callable[[Progress], Any]] | None = None
 
+    plot = PlotAccessor()
+    """Pictures of the model and its training, see `gpuboost.plotting.Plots`."""
+
     _notes: Mapping[str, Note] = MappingProxyType({"edge": 0.0})
     """What the booster notes of a round, and what stands in the history where it has nothing to note."""
     _own_fitted: tuple[str, ...] = ()
@@ -85,9 +91,19 @@ class BoostingClassifier(TreeModel, ClassifierMixin, BaseEstimator):  # type: ig
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster:
         """Return the algorithm to run on ``sample``. ``previous`` is the model that is continued, if one is."""
 
-    @abstractmethod
+    def _link(self, n_classes: int) -> Link | None:
+        """Return how scores become probabilities, by which `_log_probabilities` goes and exported models, too.
+
+        None: the model has none, or `_log_probabilities` is overridden and computes what no `Link` says.
+        """
+        return None
+
     def _log_probabilities(self, scores: Floats) -> Floats:
         """Return the logarithms of the class probabilities, shape (n_rows, n_classes); rows need not sum to 1."""
+        link = self._link(scores.shape[1])
+        if link is None:
+            raise TypeError(f"{type(self).__name__} must define _link or _log_probabilities")
+        return link.log_probabilities(scores)
 
     @abstractmethod
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.boosters.class_trees import centred
+from gpuboost.estimators.links import Link, Softmax
 from gpuboost.estimators.single_label import SingleLabelClassifier
 from gpuboost.exactmath import log
 
@@ -15,9 +16,8 @@ Floats = NDArray[np.float64]
 class ClassTreeClassifier(SingleLabelClassifier):
     """Base class of classifiers whose probabilities are ``softmax(F / (K - 1))`` (theorem 3.1 of the GAMBLE paper)."""
 
-    def _log_probabilities(self, scores: Floats) -> Floats:
-        log_p: Floats = scores / max(scores.shape[1] - 1, 1)
-        return log_p
+    def _link(self, n_classes: int) -> Link:
+        return Softmax(max(n_classes - 1, 1))
 
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         scores: Floats = max(len(positive) - 1, 1) * centred(log(positive)[None, :])[0]

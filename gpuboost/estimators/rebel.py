@@ -15,10 +15,11 @@ from gpuboost.boosters.rebel import Rebel, initial_weights
 from gpuboost.costs import check_cost_matrix
 from gpuboost.estimators import parameters
 from gpuboost.estimators.labels import LabelEncoder
+from gpuboost.estimators.links import Link, Sigmoid
 from gpuboost.estimators.samples import Sample
 from gpuboost.estimators.sampling import sampling_of
 from gpuboost.estimators.single_label import SingleLabelClassifier
-from gpuboost.exactmath import log, log_sigmoid
+from gpuboost.exactmath import log
 from gpuboost.training import Progress
 
 Floats = NDArray[np.float64]
@@ -193,11 +194,14 @@ class RebelClassifier(SingleLabelClassifier):
         sizes = (float(self.learning_rate), float(self.min_weight_fraction_leaf))
         return Rebel(int(self.max_depth), self.cost_matrix_, *sizes, sampling_of(self, self._seed))
 
-    def _log_probabilities(self, scores: Floats) -> Floats:
+    def _link(self, n_classes: int) -> Link | None:
         # A class is a binary problem of its own with equal weights, whose exponential loss is lowest at half the log odds.
+        return Sigmoid() if self.cost_matrix_ is None else None
+
+    def _log_probabilities(self, scores: Floats) -> Floats:
         if self.cost_matrix_ is not None:
             raise ValueError(NO_PROBABILITIES)
-        return log_sigmoid(2.0 * scores)
+        return super()._log_probabilities(scores)
 
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         weights = initial_weights(2 * np.eye(len(positive), dtype=np.int8) - 1, self.cost_matrix_)

@@ -31,7 +31,36 @@ print(sum(purity.stats.cache_hits.values()), sum(purity.stats.cache_misses.value
 """
 
 
-def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
-    environment = {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(gpuboost.__file__).parents[1])}
-    results = [subprocess.run([sys.executable, "-c", LOOP], env=environment, capture_output=True, text=True) for _ in range(2)]
-    assert [result.stdout.split() for result in results] == [["0", "1"], ["1", "0"]], results[0].stderr
+def count(folder: Path, program: str) -> list[str]:
+    """Run a program with its cache in a folder, and return how many loops it has loaded from there and how many compiled."""
+    environment = {"NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(Path(gpuboost.__file__).parents[1])}
+    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that a process has filled."""
+    path = tmp_path_factory.mktemp("loops")
+    assert count(path, LOOP) == ["0", "1"]
+    return path
+
+
+def test_a_second_process_compiles_nothing(folder: Path) -> None:
+    assert count(folder, LOOP) == ["1", "0"]
+
+
+READ_ONLY = """
+import tempfile
+from numba.core import caching
+def refuse(*arguments, **named):
+    raise PermissionError("read-only")
+tempfile.TemporaryFile = caching.IndexDataCacheFile.save = refuse
+"""
+
+
+def test_a_folder_that_can_only_be_read_is_read(folder: Path) -> None:
+    """As in a container image: numba itself passes over a folder that it cannot write to."""
+    assert count(folder, READ_ONLY + LOOP) == ["1", "0"]
+    assert count(folder, READ_ONLY + LOOP.replace("np.int32", "np.int64")) == ["0", "1"]

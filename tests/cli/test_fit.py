@@ -307,14 +307,15 @@ def test_other_data_are_no_resumption(data: Path, tmp_path: Path, monkeypatch: p
     assert "m.checkpoint" in refused(*fit, "--resume")
 
 
-def test_ctrl_c_of_a_process(data: Path, tmp_path: Path) -> None:
-    """A real signal, in a real training: exit status 130, one line, and the checkpoint."""
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_of_a_process(data: Path, tmp_path: Path, signal_sent: signal.Signals) -> None:
+    """A real signal, in a real training: exit status 130, one line, and the checkpoint. SIGTERM is what ends a container."""
     checkpoint = tmp_path / "m.checkpoint"
     command = [sys.executable, "-m", "gpuboost", "fit", str(data), "--target", "kind", "--out", str(tmp_path / "m"), *NUMPY]
     process = subprocess.Popen([*command, "--checkpoint", "1"], cwd=ROOT, stderr=subprocess.PIPE, text=True)
     while not checkpoint.exists() and process.poll() is None:
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal_sent)
     _, stderr = process.communicate()
     assert process.returncode == 130
     assert stderr.splitlines()[-1] == f"Interrupted: {checkpoint} is kept; the same command with --resume goes on from it"

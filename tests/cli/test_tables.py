@@ -120,10 +120,13 @@ def test_without_a_header(tmp_path: Path) -> None:
 def test_remarks(tmp_path: Path) -> None:
     notes: list[str] = []
     read(tmp_path, "5.1,3.5\n4,2\n", note=notes.append)
+    read(tmp_path, "5.1,3.5,rose\n4,2,tulip\n", note=notes.append)
+    read(tmp_path, "a,b,1\n0,2,1\n", note=notes.append)
     read(tmp_path, ",b\n0,2\n", note=notes.append)
-    assert "--no-header if it is data" in notes[0]
-    assert "column 0 of" in notes[1]
-    assert "--drop 0" in notes[1]
+    assert len(notes) == 3
+    assert all("--no-header if it is data" in note for note in notes[:2])
+    assert "column 0 of" in notes[2]
+    assert "--drop 0" in notes[2]
 
 
 @pytest.mark.parametrize(
