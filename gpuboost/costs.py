@@ -6,6 +6,7 @@ the right class costs nothing: section 4.2 of Appel's thesis writes ``C[y, k]``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from itertools import product
 from numbers import Real
@@ -142,6 +143,7 @@ def _frame_to_dict(frame: Any) -> dict[Any, dict[Any, Any]]:
 def _square(table: Mapping[Any, Any]) -> tuple[list[Any], NDArray[Any]]:
     """Return the labels of a dict of dicts, and its entries as objects, shape (n_labels, n_labels)."""
     labels = _distinct(table, "cost_matrix must have one row for each label")
+    known = set(label_keys(labels))
     costs: list[dict[Any, Any]] = []
     for true, row in zip(labels, table.values(), strict=True):
         row = row.to_dict() if hasattr(row, "index") and hasattr(row, "to_dict") else row  # of a Series
@@ -149,7 +151,7 @@ def _square(table: Mapping[Any, Any]) -> tuple[list[Any], NDArray[Any]]:
             raise ValueError(f"cost_matrix[{true!r}] must be a dict of costs by predicted label, got {row!r}")
         predicted = _distinct(row, f"cost_matrix[{true!r}] must have one cost for each label")
         costs.append(dict(zip(label_keys(predicted), row.values(), strict=True)))
-        rowless = [label for label in predicted if label_key(label) not in label_keys(labels)]
+        rowless = [label for label in predicted if label_key(label) not in known]
         if rowless:
             raise ValueError(f"cost_matrix has no row for the true class {rowless[0]!r}, only for {_shown(labels)}")
     entries = np.zeros((len(labels), len(labels)), object)
@@ -209,10 +211,11 @@ def _refuse_zeros(costs: Floats, labels: list[Any]) -> None:
 
 def _distinct(labels: Iterable[Hashable], expected: str) -> list[Any]:
     """Return labels as a list of objects, none of which stands twice."""
-    listed, keys = label_list(labels), label_keys(labels)
-    for label, key in zip(listed, keys, strict=True):
-        if keys.count(key) > 1:
-            raise ValueError(f"{expected}, but {label!r} stands {keys.count(key)} times")
+    listed = label_list(labels)
+    count = Counter(label_keys(listed))
+    if len(count) < len(listed):
+        label = next(label for label in listed if count[label_key(label)] > 1)
+        raise ValueError(f"{expected}, but {label!r} stands {count[label_key(label)]} times")
     return listed
 
 
