@@ -32,7 +32,16 @@ CONTEXT = HERE.parent
 
 SUITES = {"22.04": "jammy", "24.04": "noble"}
 
+KEYS = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
+
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+AS_IN_IMAGES = """\
+Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";
+DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/*.bin || true"; };
+Acquire::Languages "none";
+"""
+"""The images of Ubuntu tell apt to keep no packages and no caches."""
 
 
 @dataclass
@@ -70,6 +79,8 @@ class Replay:
         folder = self.cache / f"base-{suite}"
         if not folder.is_dir():
             self.bootstrap(suite, folder)
+        if not KEYS.exists():
+            self.differ("The signature of the minimal system was not checked: this machine lacks the distribution's keys.")
         self.differ(
             f"The base image was not pulled, and its digest not checked: {name}. A minimal system of its distribution "
             f"({suite}, by debootstrap) stands in for it, without what NVIDIA adds: libcudart, the forward-compatible driver, "
@@ -85,12 +96,7 @@ class Replay:
         if not script.exists():  # all suites of Ubuntu share one, and an older debootstrap lacks the name
             script.symlink_to("gutsy")
         command = ["debootstrap", "--variant=minbase", "--components=main,universe", suite, str(folder)]
-        keys = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
-        if keys.exists():
-            command.insert(1, f"--keyring={keys}")
-        else:
-            command.insert(1, "--no-check-gpg")
-            self.differ("The signature of the minimal system was not checked: this machine lacks the distribution's keys.")
+        command.insert(1, f"--keyring={KEYS}" if KEYS.exists() else "--no-check-gpg")
         print(f"== {' '.join(command)}", flush=True)
         log = subprocess.run(command, env={**os.environ, "DEBOOTSTRAP_DIR": str(scripts)}, capture_output=True, text=True)
         shutil.rmtree(scripts)
@@ -103,6 +109,7 @@ class Replay:
         sources.write_text("\n".join([line, *updates]) + "\n", encoding="utf-8")
         for package in folder.glob("var/cache/apt/archives/*.deb"):
             package.unlink()
+        (folder / "etc/apt/apt.conf.d/docker-clean").write_text(AS_IN_IMAGES, encoding="utf-8")
 
 
 @dataclass

@@ -35,7 +35,7 @@ for algorithm in algorithms:
     for n_classes in classes:
         y = np.arange(300) % n_classes
         X = rng.normal(y[:, None], 1.0, (300, 7))
-        gpuboost.fit(X, y, algorithm=algorithm, n_estimators=2, eval_set=(X, y)).predict(X)
+        gpuboost.fit(X, y, algorithm=algorithm, n_estimators=2, eval_set=(X, y), device="cpu").predict(X)
 loops = [loop.stats for loop in gc.get_objects() if isinstance(loop, Dispatcher)]
 print(sum(sum(s.cache_hits.values()) for s in loops), sum(sum(s.cache_misses.values()) for s in loops))
 print(f"{time.perf_counter() - begun:.1f} s")
