@@ -155,7 +155,7 @@ def _to_array(y: Any, name: str) -> NDArray[Any]:
         labels = np.asarray(y)
     except ValueError as error:
         raise ValueError(f"{name} must have the shape (n_rows,) or (n_rows, n_classes): {error}") from error
-    if hasattr(y, "dtype") or labels.ndim != 1:
+    if hasattr(y, "__array__") or labels.ndim != 1:
         return labels
     # NumPy turns the list [1, "a"] into text, [None, "a"] too, and large integers into floats; it drops NULs behind a text.
     return labels if labels.dtype.kind == "O" or holds(labels, y) else np.fromiter(y, dtype=object, count=len(labels))
