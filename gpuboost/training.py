@@ -70,8 +70,7 @@ class WatchedSet:
 
     def add(self, parts: Sequence[Part]) -> None:
         """Add a round's values to the scores."""
-        for part in parts:
-            self.problem.backend.add_scores(self.scores, part.group, part.values)
+        self.problem.backend.add_trees(self.scores, [part.group for part in parts], [part.values for part in parts])
 
     def mistakes(self) -> dict[str, float]:
         """Return the "error", the share of the weight that is predicted wrong, and with costs the "cost", their mean."""

@@ -563,6 +563,11 @@ class Backend(ABC):
     def add_scores(self, scores: Device, group: Device, values: NDArray[np.float64]) -> None:
         """Add ``values[group[i], k]`` to ``scores[i, k]`` in place; float64, one rounding an entry."""
 
+    def add_trees(self, scores: Device, groups: Sequence[Device], values: Sequence[NDArray[np.float64]]) -> None:
+        """`add_scores` for one tree after another."""
+        for group, own in zip(groups, values, strict=True):
+            self.add_scores(scores, group, own)
+
     @abstractmethod
     def error(self, scores: Device, target: Device, units: Device) -> int:
         """Return the weight of wrong predictions, in units. Exact.

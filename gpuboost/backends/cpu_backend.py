@@ -544,6 +544,19 @@ class CpuBackend(CpuSoftmax, Backend):
     def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
         self.team.map(cpu_rows.add_scores, len(scores), 2 * scores.size, scores, group, values)
 
+    def add_trees(
+        self, scores: NDArray[np.float64], groups: Sequence[NDArray[Any]], values: Sequence[NDArray[np.float64]]
+    ) -> None:
+        """All trees for some rows at a time, whose scores stay in the second-level cache."""
+        n_rows, at_once = len(scores), max(1, 2**17 // scores.shape[1])
+
+        def share(lo: int, hi: int) -> None:
+            for first in range(lo, hi, at_once):
+                for group, own in zip(groups, values, strict=True):
+                    cpu_rows.add_scores(first, min(first + at_once, hi), scores, group, own)
+
+        self.team.map(share, n_rows, 2 * scores.size * len(groups))
+
     def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
         loop = cpu_rows.class_errors if target.ndim == 1 else cpu_rows.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))

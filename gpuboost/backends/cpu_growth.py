@@ -18,7 +18,7 @@ from gpuboost.backends.cpu_one_hot import CLASS, COUNT, WEIGHT
 from gpuboost.backends.jit import Array, Int, compiled
 from gpuboost.backends.simd import (
     LANES,
-    add_four,
+    add_vectors,
     differing_16,
     differing_32,
     differing_64,
@@ -42,16 +42,15 @@ AHEAD = 16
 def add_row(out: Array, i: int, q: Array, j: int, n_channels: int, lanes: tuple[int, ...]) -> None:
     """Add row j of ``q`` to row i of ``out``, both flat with ``n_channels`` entries a row.
 
-    The length of ``lanes`` is known to the compiler, which unrolls the additions of up to `UNROLLED` vectors a row.
+    The length of ``lanes`` is known to the compiler, which adds up to `UNROLLED` vectors a row at once.
     """
     width = np.uint64(n_channels)
     target, source = np.uint64(i) * width, np.uint64(j) * width
     if len(lanes) > 0:
-        for g in range(len(lanes)):
-            add_four(out, target + np.uint64(LANES * g), q, source + np.uint64(LANES * g))
+        add_vectors(out, target, q, source, lanes)
     elif n_channels >= LANES:
         for g in range(0, n_channels, LANES):
-            add_four(out, target + np.uint64(g), q, source + np.uint64(g))
+            add_vectors(out, target + np.uint64(g), q, source + np.uint64(g), (0,))
     else:
         for c in range(n_channels):
             out[target + np.uint64(c)] += q[source + np.uint64(c)]
@@ -109,6 +108,61 @@ def histogram(
                 add_row(flat_out, bin_offsets[first + n] + flat_blocks[at + n], flat_q, row, n_channels, lanes)
                 n_added += 1
     return n_added
+
+
+TOGETHER = 8
+"""The roots of so many trees are counted in one pass over the rows."""
+
+VECTORS = (0,) * TOGETHER
+"""The lanes of `TOGETHER` rows of four channels."""
+
+INTERLEAVED = 256
+"""So many rows of these trees' statistics lie side by side in the nearest cache."""
+
+
+@compiled
+def root_histograms(
+    lo: int,
+    hi: int,
+    blocks: Array,
+    masks: Array,
+    skipped: Array,
+    bin_offsets: Array,
+    q: Array,
+    out: Array,
+    lanes: tuple[int, ...],
+) -> None:
+    """As `histogram`, over all rows for each of the trees lo..hi-1: ``out`` (n_bins_total, TOGETHER, C) is overwritten.
+
+    A row's codes are looked at once, and what is added is one long vector. ``lanes`` are those of one tree.
+    """
+    n_blocks, n_rows, width = blocks.shape
+    n_channels, one = q.shape[2], np.uint64(1)
+    own = np.empty((INTERLEAVED, TOGETHER, n_channels), np.int32)
+    flat_blocks, flat_q, flat_own, flat_out = blocks.reshape(-1), q.reshape(-1), own.reshape(-1), out.reshape(-1)
+    out[:] = 0
+    for block in range(n_blocks):
+        first = block * width
+        for begin in range(0, n_rows, INTERLEAVED):
+            n = min(INTERLEAVED, n_rows - begin)
+            own[:] = 0
+            for t in range(lo, hi):
+                for i in range(n):
+                    add_row(flat_own, TOGETHER * i + t - lo, flat_q, t * n_rows + begin + i, n_channels, lanes)
+            for i in range(n):
+                at = (block * n_rows + begin + i) * width
+                bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
+                while bits != 0:
+                    f = np.int64(lowest_bit(bits))
+                    bits &= bits - one
+                    row = bin_offsets[first + f] + flat_blocks[at + f]
+                    add_row(flat_out, row, flat_own, i, TOGETHER * n_channels, VECTORS)
+
+
+@compiled
+def hold_all(roots: Array, n_rows: int) -> bool:
+    """Return whether the table rows of roots, shape (n_trees, 10), own all rows."""
+    return (roots[:, STOP] - roots[:, START] == n_rows).all()  # type: ignore[no-any-return]
 
 
 @compiled
@@ -641,6 +695,50 @@ def partition(
 
 
 @compiled
+def judge(
+    usable: Array,
+    bin_offsets: Array,
+    has_missing: Array,
+    skipped: Array,
+    nodes: Array,
+    totals: Array,
+    edges: Array,
+    histograms: Array,
+    mass: Array,
+    n_classes: int,
+    min_count: int,
+    criterion: int,
+    small: int,
+    large: int,
+    lanes: tuple[int, ...],
+) -> None:
+    """Best classifiers of two siblings, or of the root if ``large`` is -1. The rows of ``small`` have been counted."""
+    child = histograms[nodes[small, SLOT]]
+    other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
+    best, other_best = finish(
+        0,
+        len(usable),
+        usable,
+        bin_offsets,
+        has_missing,
+        skipped,
+        totals[small],
+        totals[large],
+        mass,
+        n_classes,
+        min_count,
+        criterion,
+        histograms[:0],
+        child,
+        other,
+        lanes,
+    )
+    settle(best, bin_offsets, child, nodes[small], totals[small], edges[small])
+    if large >= 0:
+        settle(other_best, bin_offsets, other, nodes[large], totals[large], edges[large])
+
+
+@compiled
 def expand(
     blocks: Array,
     masks: Array,
@@ -664,36 +762,14 @@ def expand(
     lanes: tuple[int, ...],
 ) -> None:
     """Histograms and best classifiers of two siblings (or of the root, if ``large`` is -1) in one call, on one thread."""
-    slot = nodes[small, SLOT]
-    child, none = histograms[slot], histograms[:0]
-    other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     own = rows[nodes[small, START] : nodes[small, STOP]]
-    sums = histograms[slot : slot + 1]
+    sums = histograms[nodes[small, SLOT] : nodes[small, SLOT] + 1]
     if one_hot:
         histogram_of_classes(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, n_classes)
     else:
         histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, lanes)
-    best, other_best = finish(
-        0,
-        len(usable),
-        usable,
-        bin_offsets,
-        has_missing,
-        skipped,
-        totals[small],
-        totals[large],
-        mass,
-        n_classes,
-        min_count,
-        criterion,
-        none,
-        child,
-        other,
-        lanes,
-    )
-    settle(best, bin_offsets, child, nodes[small], totals[small], edges[small])
-    if large >= 0:
-        settle(other_best, bin_offsets, other, nodes[large], totals[large], edges[large])
+    found = (nodes, totals, edges, histograms, mass, n_classes, min_count, criterion)
+    judge(usable, bin_offsets, has_missing, skipped, *found, small, large, lanes)
 
 
 @compiled
@@ -735,11 +811,21 @@ def grow(
 ) -> None:
     """Grow the trees lo..hi-1, one after another, in the same memory for histograms."""
     n_cuts = nodes.shape[1] // 2
+    # Roots with statistics of their own that hold all rows are counted in one pass.
+    together = len(q) > 1 and q.shape[2] == LANES and hold_all(nodes[lo:hi, 0], q.shape[1])
+    roots = np.empty((bin_offsets[-1] if together else 0, TOGETHER, q.shape[2]), np.int32)
     shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
     for t in range(lo, hi):
         held = rows[t if len(rows) > 1 else 0]
         own = (held, q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
-        expand(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
+        if together:
+            place = (t - lo) % TOGETHER
+            if place == 0:
+                root_histograms(t, min(t + TOGETHER, hi), blocks, masks, skipped, bin_offsets, q, roots, lanes)
+            histograms[nodes[t, 0, SLOT]] = roots[:, place]
+            judge(*shared[2:], *own[2:], n_classes, min_count, criterion, 0, -1, lanes)
+        else:
+            expand(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
         for s in range(n_cuts):
             if not select(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
                 break

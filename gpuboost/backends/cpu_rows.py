@@ -221,23 +221,31 @@ def predict(
 
 @compiled
 def add_scores(lo: int, hi: int, scores: Array, group: Array, values: Array) -> None:
+    """Classes that no value moves are left alone: a sum that began at 0.0 is the same after 0.0 or -0.0 is added."""
+    n_classes = scores.shape[1]
+    moved = np.empty(n_classes, np.int64)
+    n_moved = 0
+    for k in range(n_classes):
+        moved[n_moved] = k
+        n_moved += (values[:, k] != 0.0).any()
     for i in range(lo, hi):
         g = group[i]
-        for k in range(scores.shape[1]):
-            scores[i, k] += values[g, k]
+        if n_moved == n_classes:
+            for k in range(n_classes):
+                scores[i, k] += values[g, k]
+        else:
+            for k in moved[:n_moved]:
+                scores[i, k] += values[g, k]
 
 
 @compiled
 def class_errors(lo: int, hi: int, scores: Array, target: Array, units: Array) -> Int:
     wrong = np.int64(0)
     for i in range(lo, hi):
-        own = scores[i, target[i]]
-        n_above = 0
-        for k in range(scores.shape[1]):  # the same length for all rows: the compiler makes vectors of it
-            n_above += scores[i, k] > own
-        if n_above == 0:
-            for k in range(target[i]):  # a tie is lost to a lower class
-                n_above += scores[i, k] == own
+        y, n_above = target[i], 0
+        own = scores[i, y]
+        for k in range(scores.shape[1]):  # without branches; a tie is lost to a lower class
+            n_above += (scores[i, k] > own) | ((scores[i, k] == own) & (k < y))
         wrong += units[i] * (n_above > 0)
     return wrong
 

@@ -29,7 +29,7 @@ def intrinsic(build: Builder) -> Builder:
 
 
 LANES = 4
-"""Entries that `add_four` adds at once."""
+"""Entries of the vectors that rows of statistics are padded to."""
 
 
 def padded(n_channels: int) -> int:
@@ -49,12 +49,12 @@ def _sum_of_lanes(builder: Any, vector: Any) -> Any:
 
 
 @intrinsic
-def add_four(typing_context: Any, out: Any, i: Any, q: Any, j: Any) -> Any:
-    """``out[i:i + 4] += q[j:j + 4]`` for int32 arrays."""
-    signature = types.void(out, types.uint64, q, types.uint64)
+def add_vectors(typing_context: Any, out: Any, i: Any, q: Any, j: Any, lanes: Any) -> Any:
+    """``out[i:i + n] += q[j:j + n]`` for int32 arrays and n = 4 * len(lanes)."""
+    signature = types.void(out, types.uint64, q, types.uint64, lanes)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(32), LANES)
+        vector = ir.VectorType(ir.IntType(32), LANES * len(signature.args[4]))
         target = _vector_at(context, builder, signature.args[0], arguments[0], arguments[1], vector)
         source = _vector_at(context, builder, signature.args[2], arguments[2], arguments[3], vector)
         added = builder.add(builder.load(target, align=4), builder.load(source, align=4))

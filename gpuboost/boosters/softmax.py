@@ -113,7 +113,7 @@ def pairs_of(values: NDArray[np.float64]) -> list[tuple[int, int]]:
 
 def factors(steps: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what the probabilities of the class and of the base class are multiplied by."""
-    return np.stack([exp(steps), exp(-steps)], axis=-1)
+    return exp(np.stack([steps, -steps], axis=-1))
 
 
 def most_of_two(sums: NDArray[np.int64]) -> int:

@@ -41,23 +41,23 @@ def structure(nodes: NDArray[np.int64], values: NDArray[np.float64], gain: NDArr
     total : int
         The total weight, in units.
     """
-    left = nodes[:, LEFT]
-    inner = np.flatnonzero(left)
-    below = left[inner]
+    (inner,) = nodes[:, LEFT].nonzero()
+    cuts = nodes[inner]
+    below = cuts[:, LEFT]
     is_leaf = np.zeros(len(nodes), bool)
     is_leaf[0] = is_leaf[below] = is_leaf[below + 1] = True
     is_leaf[inner] = False
-    leaves = np.flatnonzero(is_leaf)
+    (leaves,) = is_leaf.nonzero()
     leaf = np.zeros(len(nodes), np.int64)
     leaf[leaves] = np.arange(len(leaves))
-    name = ~leaf  # a node's name in the finished tree
+    name = ~leaf.astype(np.int32)  # a node's name in the finished tree
     name[inner] = np.arange(len(inner))
     tree = Tree(
-        feature=nodes[inner, FEATURE].astype(np.int32),
-        cut=nodes[inner, CUT].astype(np.uint8),
-        missing_left=nodes[inner, MISSING_LEFT].astype(np.bool_),
-        left=name[below].astype(np.int32),
-        right=name[below + 1].astype(np.int32),
+        feature=cuts[:, FEATURE].astype(np.int32),
+        cut=cuts[:, CUT].astype(np.uint8),
+        missing_left=cuts[:, MISSING_LEFT].astype(np.bool_),
+        left=name[below],
+        right=name[below + 1],
         values=values[leaves],
         gain=gain[inner] / total,
     )

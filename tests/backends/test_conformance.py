@@ -427,6 +427,21 @@ def assert_grows_batch(backend: Backend, max_leaves: int) -> None:
     assert [int((tree["nodes"][:, -1] > 0).sum()) for tree in together] == [max_leaves - 1, 0, 1]  # popped nodes
 
 
+@pytest.mark.parametrize(("n_trees", "n_channels"), [(10, 3), (8, 4), (3, 2), (2, 5)])
+def test_roots_of_a_batch(candidate: Backend, n_trees: int, n_channels: int) -> None:
+    matrix, rng = random_codes(300, 70, 3), np.random.default_rng(4)  # more than one block of rows, of features and of trees
+    q = rng.integers(-50, 51, (n_trees, 300, n_channels))
+    nodes = []
+    for backend in (candidate, REFERENCE):
+        alone = [stats_of(backend, of_tree) for of_tree in q]
+        together = np.concatenate([backend.get(stats.q) for stats in alone])
+        batch = Stats(backend.put(together), 0, sum(s.signed for s in alone), sum(s.mass for s in alone))
+        frontier = grow(backend, backend.load(matrix), batch, 3)
+        nodes.append(np.array(backend.get(frontier.nodes))[:, :, :SLOT])
+    assert same(*nodes)
+    assert (nodes[0][:, 0, LEFT] > 0).all()
+
+
 @pytest.mark.parametrize("max_leaves", [2, 9])
 @pytest.mark.parametrize("fraction", [0.0, 0.1])
 @pytest.mark.parametrize(
@@ -520,6 +535,7 @@ def test_apply_and_predict(candidate: Backend, n_rows: int, n_features: int, n_c
         frontier = grow(REFERENCE, matrix, stats, max_leaves)
         tree = harvest(frontier.nodes[0], frontier.edges[0], REFERENCE.node_of_rows(frontier)[0], stats.total).tree
         trees.append(replace(tree, values=rng.normal(size=tree.values.shape)))
+    trees[1].values[:, 0] = 0.0  # of a class that the tree does not move
     ensemble = Ensemble.from_trees(trees, n_classes)
     for codes in (matrix, other):
         data = candidate.load(codes)
@@ -531,6 +547,9 @@ def test_apply_and_predict(candidate: Backend, n_rows: int, n_features: int, n_c
             candidate.add_scores(summed, leaf, tree.values)
             REFERENCE.add_scores(expected, REFERENCE.apply(tree, codes), tree.values)
             assert same(candidate.get(summed), expected)
+        at_once = candidate.put(np.zeros((n_rows, n_classes)))
+        candidate.add_trees(at_once, [candidate.apply(tree, data) for tree in trees], [tree.values for tree in trees])
+        assert same(candidate.get(at_once), expected)
         predicted = candidate.put(np.zeros((n_rows, n_classes)))
         candidate.predict(ensemble, data, predicted, 0, 2)
         candidate.predict(ensemble, data, predicted, 2, 5)
