@@ -99,7 +99,7 @@ def order(options: argparse.Namespace) -> dict[str, Any]:
     for seed in (1, 2, 3):
         X, y = make_poker_hands(75_010, seed)
         own = {}
-        for name in ("mart", "abc-mart, gap 21"):
+        for name in ("mart", "abc-mart", "abc-mart, gap 21"):
             model = fit(X[:25_010], y[:25_010], options.rounds or 500, options.n_jobs, **METHODS[name])
             own[name] = error(model, X[25_010:], y[25_010:])
         found.append(own)
