@@ -30,9 +30,10 @@ from gpuboost.estimators.arrays import to_host
 from gpuboost.estimators.base import BoostingClassifier, draw_seed, evaluation_tuples
 from gpuboost.estimators.containers import to_numpy
 from gpuboost.estimators.gamble import GambleClassifier
-from gpuboost.estimators.labels import label_array
+from gpuboost.estimators.labels import LabelEncoder, label_array, object_array, raw_labels
 from gpuboost.estimators.pools import checked_pool, distinct_first, take
 from gpuboost.estimators.weights import row_weights
+from gpuboost.label_values import holds, label_list, ordered
 from gpuboost.stopping import Patience
 from gpuboost.training import is_interrupt
 
@@ -133,6 +134,8 @@ class State:
         The rows that nobody can label.
     records : tuple of dict
         What the history says of each trial.
+    refused : int
+        The number of labelled rows on which the estimator last refused to be trained; 0 if it never did.
     latest, best : Trial, optional
         The last one, and the first with the lowest error on the first evaluation set (the last one if there is no set).
     """
@@ -143,6 +146,7 @@ class State:
     weighted: bool = False
     discarded: Rows = field(default_factory=lambda: np.empty(0, np.intp))
     records: tuple[dict[str, float], ...] = ()
+    refused: int = 0
     latest: Trial | None = None
     best: Trial | None = None
 
@@ -188,6 +192,9 @@ class ActiveLearner:
     - A query draws with a generator of its own, made from the seed and the number of rows that have left the pool. So asking
       twice gives the same answer, and it does not matter whether a batch is taught at once or in parts.
     - Labels need not all be known at the start: a label that appears later is a new class.
+    - Labels may be dear, so an estimator that refuses to be trained on those so far (a class that ``class_weight`` or
+      ``base_class`` names has not appeared yet, ...) raises its error, but they are kept. Until a later batch satisfies it,
+      `query` asks the last committee, or at random if there is none.
     - Copies, and what pickle loads, go their own way from there on and choose what the original would.
 
     References
@@ -264,6 +271,8 @@ class ActiveLearner:
         ------
         NotFittedError
             If no label is known, or the estimator refuses to be trained on labels that are all alike.
+        ValueError, TypeError
+            If it refuses the labels for another reason. They are kept.
         """
         self._catch_up()
         return fitted(self._state.latest).committee
@@ -308,7 +317,7 @@ class ActiveLearner:
         """
         usual = self.batch_size if len(self._state.rows) else self.n_initial
         n = parameters.check_integer("n", usual if n is None else n, 1)
-        self._catch_up()
+        self._catch_up(retry=False)
         pool = self.pool_
         if not len(pool):
             return pool
@@ -329,7 +338,7 @@ class ActiveLearner:
         indices : array-like of int, shape (n,)
             Rows of the pool that have no label yet, whether `query` chose them or not.
         labels : array-like, shape (n,)
-            Their labels, of any type that the estimator takes.
+            Their labels, of any type that the estimator takes and that can be ordered among those known already.
         sample_weight : array-like, shape (n,), optional
             Their weights, 1 by default.
 
@@ -340,7 +349,8 @@ class ActiveLearner:
         Raises
         ------
         ValueError, TypeError
-            If the arguments are not usable or the estimator refuses them. Nothing has changed then.
+            If the arguments are not usable: nothing has changed then. Or if the estimator refuses to be trained on the labels
+            so far: they are kept then, as the message says, and the next ones may satisfy it.
         KeyboardInterrupt
             If the training is interrupted. The labels are kept, and the committee is trained when it is needed next.
         """
@@ -348,18 +358,16 @@ class ActiveLearner:
         labels = checked_labels(labels, len(rows))
         weights = np.ones(len(rows)) if sample_weight is None else checked_weights(sample_weight, len(rows))
         before = self._state
+        labels = joined(before.labels, labels) if len(before.rows) else labels
+        LabelEncoder.fit(labels, "labels")  # for its errors
         self._state = replace(
             before,
             rows=np.concatenate([before.rows, rows]),
-            labels=joined(before.labels, labels) if len(before.rows) else labels,
+            labels=labels,
             weights=np.concatenate([before.weights, weights]),
             weighted=before.weighted or sample_weight is not None,
         )
-        try:
-            self._catch_up()
-        except Exception:
-            self._state = before
-            raise
+        self._catch_up()
         return self
 
     def discard(self, indices: Any) -> Self:
@@ -380,7 +388,7 @@ class ActiveLearner:
         ----------
         oracle : callable or array-like, shape (n_rows,)
             A function from row indices, intp (n,), to their labels; or the labels of the whole pool, of which only those of the
-            chosen rows are used.
+            chosen rows are used: others may be missing.
         max_rows : int, optional
             Stop with that many labelled rows, those of before included; the last batch may be smaller for it.
 
@@ -392,7 +400,8 @@ class ActiveLearner:
         Raises
         ------
         ValueError, TypeError
-            If an argument or what the oracle returns is not usable. What has been taught remains.
+            If an argument or what the oracle returns is not usable, or the estimator refuses to be trained on the labels so
+            far. What has been taught remains, the last batch included if it was the estimator that refused.
         """
         limit = self.X.shape[0]
         if max_rows is not None:
@@ -400,8 +409,8 @@ class ActiveLearner:
         if callable(oracle):
             ask: Oracle = oracle
         else:
-            ask = one_label_a_row(label_array(oracle, self.X.shape[0], "oracle"), "oracle").__getitem__
-        self._catch_up()
+            ask = pool_labels(oracle, self.X.shape[0])
+        self._catch_up(retry=False)
         while len(self._state.rows) < limit and not self._should_stop():
             rows = self.query()[: limit - len(self._state.rows)]
             if not len(rows):
@@ -427,17 +436,24 @@ class ActiveLearner:
             return n_left
         return int(limit) if isinstance(limit, Integral) else int(np.ceil(limit * n_left))
 
-    def _catch_up(self) -> None:
-        """Train a committee, unless there is one of all labelled rows."""
-        state = self._state
-        if len(state.rows) == (state.latest.n_rows if state.latest else 0):
+    def _catch_up(self, *, retry: bool = True) -> None:
+        """Train a committee, unless there is one of all labelled rows (or, without ``retry``, there could be none)."""
+        state, n_rows = self._state, len(self._state.rows)
+        if n_rows == (state.latest.n_rows if state.latest else 0) or (n_rows == state.refused and not retry):
             return
         try:
             trial = self._trial(state)
-        except SystemError as error:
-            if is_interrupt(error):
+        except Exception as error:
+            if isinstance(error, SystemError) and is_interrupt(error):
                 raise KeyboardInterrupt from error
-            raise
+            if not isinstance(error, (ValueError, TypeError)):
+                error.add_note(f"The {n_rows} labels taught so far are kept; the committee is trained when it is needed next.")
+                raise
+            self._state = replace(state, refused=n_rows)
+            kind = ValueError if isinstance(error, ValueError) else TypeError
+            raise kind(
+                f"{error} [in training on the {n_rows} labels taught so far; they are kept: teach more of them, or run again]"
+            ) from error
         if trial is None:
             return
         best = state.best
@@ -452,8 +468,11 @@ class ActiveLearner:
         if committee is None:
             return None
         record = {"n_rows": len(state.rows), "seconds": time.perf_counter() - started}
+        known = LabelEncoder(np.asarray(committee.classes_), multi_label=False)
         for i, (X, y, weights) in enumerate(self._watched):
-            wrong = np.asarray(committee.predict(X)) != y
+            ordered([*label_list(state.labels), *label_list(y)], f"y of eval_set[{i}] and those taught")
+            predicted = known.encode(np.asarray(committee.predict(X)))
+            wrong = predicted != known.encode(y, unknown_ok=True)
             record[f"{self._name(i)}_error"] = float(np.average(wrong, weights=weights))
         return Trial(committee, len(state.rows), record)
 
@@ -468,7 +487,7 @@ class ActiveLearner:
             try:
                 committee.fit(take(self.X, rows), labels, **weights)
             except ValueError:
-                if isinstance(committee, BoostingClassifier) or len(set(labels.tolist())) > 1:
+                if isinstance(committee, BoostingClassifier) or len(ordered(label_list(labels), "labels")) > 1:
                     raise
                 return None
         if getattr(committee, "stop_reason_", "") == "interrupted":
@@ -515,6 +534,11 @@ def checked_committee(estimator: Any) -> Any:
             "estimator must be a classifier with fit, predict, get_params, and decision_function or predict_proba, "
             f"got {estimator!r:.80}"
         )
+    if isinstance(estimator, BoostingClassifier):
+        estimator._check_parameters()
+    for name, value in estimator.get_params().items():
+        if name.endswith("decision_function_shape") and isinstance(value, str) and value == "ovo":
+            raise ValueError(f'{name} of the estimator must be "ovr", which gives a score for each class, got "ovo"')
     return clone(estimator)
 
 
@@ -553,6 +577,12 @@ def checked_labels(labels: Any, n_rows: int) -> NDArray[Any]:
     return one_label_a_row(label_array(labels, n_rows, "labels"), "labels")
 
 
+def pool_labels(y: Any, n_rows: int) -> Oracle:
+    """Return the labels of the whole pool as a function of rows; only those that are asked for must be there."""
+    labels = one_label_a_row(raw_labels(y, n_rows, "oracle"), "oracle")
+    return lambda rows: label_array(labels, n_rows, "oracle", rows)
+
+
 def one_label_a_row(labels: NDArray[Any], name: str) -> NDArray[Any]:
     """Refuse a matrix of labels."""
     if labels.ndim != 1:
@@ -567,11 +597,14 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
 
 
 def joined(known: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-    """Return two arrays of labels as one. NumPy would turn numbers beside text into text."""
+    """Return two arrays of labels as one that holds them as they are: NumPy would turn numbers beside text into text."""
+    labels = [*label_list(known), *label_list(new)]
     kinds = {known.dtype.kind, new.dtype.kind}
-    if len(kinds) > 1 and not kinds <= set("biuf"):
-        known, new = known.astype(object), new.astype(object)
-    return np.concatenate([known, new])
+    if len(kinds) == 1 or kinds <= set("biuf"):
+        array = np.concatenate([known, new])
+        if holds(array, labels):
+            return array
+    return object_array(labels)
 
 
 # ---- committees ------------------------------------------------------------------------------------------------------------

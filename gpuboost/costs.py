@@ -6,6 +6,7 @@ the right class costs nothing: section 4.2 of Appel's thesis writes ``C[y, k]``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from itertools import product
 from numbers import Real
@@ -13,6 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gpuboost.label_values import label_key, label_keys, label_list
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +33,8 @@ def check_cost_matrix(cost_matrix: Any, classes: Any) -> Floats:
     ----------
     cost_matrix : array-like, pandas DataFrame, or dict of dicts
         ``C[true, predicted]``. An array has its rows and columns in the order of ``classes``. A DataFrame is read by the labels
-        of its index (true) and its columns (predicted), a dict of dicts is ``{true: {predicted: cost}}``. The diagonal of a
+        of its index (true) and its columns (predicted), a dict of dicts (or Series) is ``{true: {predicted: cost}}``. That is
+        not ``DataFrame.to_dict()``, which begins with the columns, but ``DataFrame.to_dict("index")``. The diagonal of a
         dict may be left out; every other cost must be given. What is labelled may have more labels than there are
         classes, so that a part of the data that lacks a class can use the costs of all.
     classes : array-like, shape (n_classes,)
@@ -45,12 +49,12 @@ def check_cost_matrix(cost_matrix: Any, classes: Any) -> Floats:
     Raises
     ------
     ValueError
-        If the shape or the labels are not those of the classes, a cost is missing, no number, not finite, negative, or beyond
-        1e-100 .. 1e100, the diagonal is not zero, or all costs are zero.
+        If the shape or the labels are not those of the classes, a label stands twice, a cost is missing, no number, not finite,
+        negative, or beyond 1e-100 .. 1e100, the diagonal is not zero, or all costs are zero.
     TypeError
         If the matrix is a data frame without row labels.
     """
-    wanted = _labels_of(classes)
+    wanted = _distinct(classes, "classes must be distinct")
     costs = costs_among(*cost_table(cost_matrix, wanted), wanted)
     _refuse_zeros(costs, wanted)
     return costs
@@ -67,7 +71,7 @@ def cost_table(cost_matrix: Any, classes: Any) -> tuple[list[Any], Floats]:
     if isinstance(cost_matrix, Mapping):
         labels, entries = _square(cost_matrix)
     else:
-        labels, entries = _labels_of(classes), _matrix(cost_matrix)
+        labels, entries = _distinct(classes, "classes must be distinct"), _matrix(cost_matrix)
         if entries.shape != (len(labels), len(labels)):
             raise ValueError(
                 "cost_matrix must have a row for every true class and a column for every predicted class of "
@@ -80,12 +84,12 @@ def cost_table(cost_matrix: Any, classes: Any) -> tuple[list[Any], Floats]:
 
 def costs_among(labels: list[Any], costs: Floats, classes: Any) -> Floats:
     """Return the part of a `cost_table` that some of its classes have, in their order."""
-    position = {label: i for i, label in enumerate(labels)}
-    wanted = _labels_of(classes)
+    position = {key: i for i, key in enumerate(label_keys(labels))}
+    wanted = label_list(classes)
     for label in wanted:
-        if label not in position:
+        if label_key(label) not in position:
             raise ValueError(f"cost_matrix has no costs for the class {label!r}; its labels are {_shown(labels)}")
-    chosen = [position[label] for label in wanted]
+    chosen = [position[key] for key in label_keys(wanted)]
     return costs[np.ix_(chosen, chosen)]
 
 
@@ -130,29 +134,31 @@ def _frame_to_dict(frame: Any) -> dict[Any, dict[Any, Any]]:
             f"cost_matrix is a {type(frame).__module__.partition('.')[0]} {type(frame).__name__}, which has no row labels; "
             "pass a pandas DataFrame, a dict of dicts by label, or an array in the order of the classes"
         )
-    rows, columns = _labels_of(frame.index), _labels_of(frame.columns)
-    for what, labels in (("row", rows), ("column", columns)):
-        twice = [label for label in labels if labels.count(label) > 1]
-        if twice:
-            raise ValueError(f"cost_matrix must have one {what} for each label, but {twice[0]!r} stands {len(twice)} times")
+    rows = _distinct(frame.index, "cost_matrix must have one row for each label")
+    columns = _distinct(frame.columns, "cost_matrix must have one column for each label")
     values = frame.to_numpy(dtype=object)
     return {row: dict(zip(columns, costs, strict=True)) for row, costs in zip(rows, values.tolist(), strict=True)}
 
 
 def _square(table: Mapping[Any, Any]) -> tuple[list[Any], NDArray[Any]]:
     """Return the labels of a dict of dicts, and its entries as objects, shape (n_labels, n_labels)."""
-    for true, row in table.items():
+    labels = _distinct(table, "cost_matrix must have one row for each label")
+    known = set(label_keys(labels))
+    costs: list[dict[Any, Any]] = []
+    for true, row in zip(labels, table.values(), strict=True):
+        row = row.to_dict() if hasattr(row, "index") and hasattr(row, "to_dict") else row  # of a Series
         if not isinstance(row, Mapping):
             raise ValueError(f"cost_matrix[{true!r}] must be a dict of costs by predicted label, got {row!r}")
-    labels = list(dict.fromkeys([*table, *(predicted for row in table.values() for predicted in row)]))
-    rowless = [label for label in labels if label not in table]
-    if rowless:
-        raise ValueError(f"cost_matrix has no row for the true class {rowless[0]!r}, only for {_shown(list(table))}")
+        predicted = _distinct(row, f"cost_matrix[{true!r}] must have one cost for each label")
+        costs.append(dict(zip(label_keys(predicted), row.values(), strict=True)))
+        rowless = [label for label in predicted if label_key(label) not in known]
+        if rowless:
+            raise ValueError(f"cost_matrix has no row for the true class {rowless[0]!r}, only for {_shown(labels)}")
     entries = np.zeros((len(labels), len(labels)), object)
-    for (i, true), (j, predicted) in product(enumerate(labels), repeat=2):
-        if i != j and predicted not in table[true]:
-            raise ValueError(f"cost_matrix[{true!r}] has no cost for the predicted class {predicted!r}")
-        entries[i, j] = table[true].get(predicted, 0)
+    for (i, true), (j, label) in product(enumerate(labels), repeat=2):
+        if i != j and label_key(label) not in costs[i]:
+            raise ValueError(f"cost_matrix[{true!r}] has no cost for the predicted class {label!r}")
+        entries[i, j] = costs[i].get(label_key(label), 0)
     return labels, entries
 
 
@@ -173,7 +179,7 @@ def _matrix(cost_matrix: Any) -> NDArray[Any]:
 
 def _checked(entries: NDArray[Any], labels: list[Any]) -> Floats:
     """Return entries as float64 if all of them can be costs."""
-    costs = np.array([[_as_float(entry) for entry in row] for row in entries.tolist()], np.float64)
+    costs = np.array([[as_float(entry) for entry in row] for row in entries.tolist()], np.float64)
     for (i, true), (j, predicted) in product(enumerate(labels), repeat=2):
         if not 0 <= costs[i, j] < np.inf:
             expected = "a finite number that is not negative"
@@ -190,7 +196,7 @@ def _checked(entries: NDArray[Any], labels: list[Any]) -> Floats:
     return costs.reshape(entries.shape) + 0.0  # no -0
 
 
-def _as_float(entry: Any) -> float:
+def as_float(entry: Any) -> float:
     """Return a number as a float; NaN for what is none."""
     try:
         return float(entry) if isinstance(entry, Real) else float("nan")
@@ -203,9 +209,14 @@ def _refuse_zeros(costs: Floats, labels: list[Any]) -> None:
         raise ValueError(f"cost_matrix is zero everywhere: no mistake among the classes {_shown(labels)} costs anything")
 
 
-def _labels_of(labels: Iterable[Hashable]) -> list[Any]:
-    """Return labels as a list of Python objects."""
-    return list(labels.tolist() if hasattr(labels, "tolist") else labels)
+def _distinct(labels: Iterable[Hashable], expected: str) -> list[Any]:
+    """Return labels as a list of objects, none of which stands twice."""
+    listed = label_list(labels)
+    count = Counter(label_keys(listed))
+    if len(count) < len(listed):
+        label = next(label for label in listed if count[label_key(label)] > 1)
+        raise ValueError(f"{expected}, but {label!r} stands {count[label_key(label)]} times")
+    return listed
 
 
 def _shown(labels: list[Any]) -> str:

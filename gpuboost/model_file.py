@@ -18,6 +18,7 @@ import gpuboost
 from gpuboost.binning import BinMapper
 from gpuboost.ensemble import Ensemble
 from gpuboost.files import write_whole
+from gpuboost.label_values import label_keys
 from gpuboost.model_checks import check_bins, check_ensemble
 from gpuboost.model_values import decode, decode_labels, encode, encode_labels
 from gpuboost.tensor_file import Arrays, TensorFile, bad_file, pack, read
@@ -240,7 +241,7 @@ def _classes(content: dict[str, Any]) -> Any:
     if content["multi_label"] and not (classes.dtype == np.int64 and (classes == np.arange(len(classes))).all()):
         raise ValueError("the classes of a multi-label model are not numbered")
     try:
-        distinct = len(set(classes.tolist()))
+        distinct = len(set(label_keys(classes)))
     except TypeError as error:
         raise ValueError(f"a class label cannot be looked up: {error}") from error
     if distinct != len(classes):

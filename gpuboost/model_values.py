@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.label_values import label_list
 from gpuboost.tensor_file import NAMES, Arrays
 
 LABEL_DTYPE = re.compile(
@@ -53,8 +54,8 @@ def encode(value: Any, what: str, arrays: Arrays) -> Any:
         items = [encode(item, what, arrays) for item in value]
         return items if kind is list else {"tuple": items}
     if hasattr(value, "columns") and hasattr(value, "index"):
-        rows = zip(value.index.tolist(), value.to_numpy(dtype=object).tolist(), strict=True)
-        value = {row: dict(zip(value.columns.tolist(), entries, strict=True)) for row, entries in rows}
+        rows = zip(label_list(value.index), value.to_numpy(dtype=object).tolist(), strict=True)
+        value = {row: dict(zip(label_list(value.columns), entries, strict=True)) for row, entries in rows}
     if isinstance(value, Mapping):
         return {"dict": [[encode(key, what, arrays), encode(item, what, arrays)] for key, item in value.items()]}
     if kind is np.ndarray and value.ndim in (1, 2) and value.dtype.newbyteorder("<") in NAMES:

@@ -27,7 +27,14 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 import gpuboost
-from gpuboost import ActiveLearner, AdaBoostMHClassifier, GambleClassifier, SAMMEClassifier
+from gpuboost import (
+    ABCBoostClassifier,
+    ActiveLearner,
+    AdaBoostMHClassifier,
+    GambleClassifier,
+    RebelClassifier,
+    SAMMEClassifier,
+)
 from gpuboost.active import margins, utility
 from gpuboost.estimators.pools import row_keys
 from tests.problems import blobs
@@ -374,10 +381,11 @@ def test_one_class_with_an_estimator_that_needs_two() -> None:
 
 
 def test_wrong_parameters_of_the_estimator() -> None:
-    learner = clouds(gamble(n_estimators=0))
     with pytest.raises(ValueError, match="n_estimators must be an integer of at least 1, got 0"):
-        learner.teach([0], [1])
-    assert len(learner.rows_) == 0
+        clouds(gamble(n_estimators=0))
+    for estimator in (SVC(decision_function_shape="ovo"), make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))):
+        with pytest.raises(ValueError, match='decision_function_shape of the estimator must be "ovr"'):
+            clouds(estimator)
     with pytest.raises(ValueError, match="'C' parameter"):
         clouds(LogisticRegression(C=-1)).teach([0, 1], [1, 2])
 
@@ -711,16 +719,116 @@ def test_interrupt_that_the_estimator_takes_in(errors: list[BaseException]) -> N
     assert learner.committee_.n_estimators_ == 5
 
 
-def test_error_of_the_estimator_changes_nothing(errors: list[BaseException]) -> None:
+@pytest.mark.parametrize("error", [MemoryError("too much"), SystemError("not an interrupt")])
+def test_other_errors_of_the_training_keep_the_labels(errors: list[BaseException], error: Exception) -> None:
     learner = ActiveLearner(POOL, Interrupted(), random_state=0).teach([5], [2])
-    before = vars(learner).copy()
-    errors.append(MemoryError("too much"))
-    with pytest.raises(MemoryError):
+    errors.append(error)
+    with pytest.raises(type(error)) as caught:
         learner.teach([0, 3], [0, 1])
-    errors.append(SystemError("not an interrupt"))
-    with pytest.raises(SystemError):
-        learner.teach([0, 3], [0, 1])
-    assert vars(learner) == before
+    assert caught.value.__notes__ == ["The 3 labels taught so far are kept; the committee is trained when it is needed next."]
+    assert learner.query().tolist() == [2, 1, 4]
+    assert learner.history_["n_rows"] == [1, 3]
+
+
+REFUSALS = {
+    "class_weight": (gamble(class_weight={2: 5.0}), "class_weight has the key 2, which is no class of y"),
+    "base_class": (ABCBoostClassifier(n_estimators=2, base_class=2, device="cpu"), "base_class must be"),
+    "costs": (
+        RebelClassifier(n_estimators=2, cost_matrix=1 - np.eye(3), device="cpu"),
+        "cost_matrix must have a row for every",
+    ),
+}
+
+
+@pytest.mark.parametrize(("estimator", "message"), REFUSALS.values(), ids=REFUSALS)
+def test_labels_are_kept_that_the_estimator_refuses(estimator: Any, message: str) -> None:
+    """Until there are rows of all classes no committee can be trained, but nobody is asked for the same rows again."""
+    asked: list[int] = []
+
+    def oracle(rows: NDArray[np.intp]) -> NDArray[Any]:
+        asked.extend(rows.tolist())
+        return np.where(len(asked) < 30, Y[rows] % 2, Y[rows])  # no label 2 in the first two batches
+
+    learner = clouds(estimator, n_initial=9, batch_size=20)
+    for n_rows in (9, 29):
+        with pytest.raises(ValueError, match=f"{message}.*in training on the {n_rows} labels taught so far; they are kept"):
+            learner.run(oracle, max_rows=49)
+        assert learner.rows_.tolist() == asked
+        assert learner.history_["n_rows"] == []
+        assert_array_equal(learner.query(), copy.deepcopy(learner).query())
+        with pytest.raises(ValueError, match=message):
+            _ = learner.committee_
+    learner = pickle.loads(pickle.dumps(learner)).run(oracle, max_rows=49)
+    assert learner.rows_.tolist() == asked
+    assert len(set(asked)) == 49
+    assert learner.history_["n_rows"] == [49]
+    assert learner.committee_.classes_.tolist() == [0, 1, 2]
+
+
+def test_early_stopping_with_one_row_a_class() -> None:
+    learner = clouds(gamble(early_stopping=True))
+    with pytest.raises(ValueError, match=r"every class has only one.*they are kept"):
+        learner.teach([0], Y[:1])
+    assert learner.teach(np.arange(1, 40), Y[1:40]).history_["n_rows"] == [40]
+
+
+def test_refusal_of_a_later_batch_leaves_the_last_committee() -> None:
+    learner = clouds(gamble(class_weight={1: 2.0})).teach([0, 1], [0, 1])
+    first = learner.committee_
+    learner.estimator.set_params(class_weight={7: 2.0})
+    with pytest.raises(ValueError, match="class_weight has the key 7"):
+        learner.teach([2], [0])
+    ahead = margins(first.decision_function(X[learner.query(20)]))
+    assert (np.diff(ahead) >= 0).all()  # it is the last committee that is asked
+    learner.estimator.set_params(class_weight=None)
+    assert len(learner.model_.classes_) == 2
+    assert learner.history_["n_rows"] == [2, 3]
+
+
+def test_labels_of_another_type_than_those_of_the_evaluation_set() -> None:
+    learner = clouds(eval_set=(X, NAMES[Y]))
+    with pytest.raises(TypeError, match=r"labels in y of eval_set\[0\] and those taught must be of one type .*, got int, str"):
+        learner.teach([0, 1], [0, 1])
+    assert learner.labels_.tolist() == [0, 1]  # they may have been dear
+
+
+def test_an_oracle_of_the_chosen_rows_only() -> None:
+    rows = chosen(clouds(), Y, 29)
+    unknown = np.setdiff1d(np.arange(150), rows)
+    labels = Y.astype(float)
+    labels[unknown] = np.nan
+    words = NAMES[Y].astype(object)
+    words[unknown] = None
+    masked = np.ma.array(Y, mask=np.isnan(labels))
+    for oracle in (labels, words, words.tolist(), masked, pd.Series(Y, dtype="Int64").mask(np.isnan(labels))):
+        assert chosen(clouds(), oracle, 29) == rows
+    with pytest.raises(ValueError, match="missing value in oracle"):
+        clouds().run(labels, max_rows=39)
+
+
+@pytest.mark.parametrize("first", [np.array([2**63], np.uint64), np.array([0.5, 0.5])])
+def test_no_two_integers_become_one(first: NDArray[Any]) -> None:
+    """In float64 all three would be 2**63, or two of them."""
+    learner = clouds().teach(range(len(first)), first).teach([5, 6], [2**63 - 1, 2**63 - 2])
+    assert learner.labels_.tolist() == [*first.tolist(), 2**63 - 1, 2**63 - 2]
+    assert len(learner.committee_.classes_) == 3
+
+
+def test_dates_of_several_units() -> None:
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")[Y]
+    learner = clouds(eval_set=(X, days.astype("M8[ns]"))).teach(np.arange(40), days[:40])
+    learner.teach(np.arange(40, 80), days[40:80].astype("M8[us]"))
+    assert (
+        learner.history_["valid_error"]
+        == clouds(eval_set=(X, Y)).teach(np.arange(40), Y[:40]).teach(np.arange(40, 80), Y[40:80]).history_["valid_error"]
+    )
+    assert len(learner.committee_.classes_) == 3
+
+
+@pytest.mark.parametrize("labels", ["abc", {0: 1, 1: 0, 2: 2}, {0, 1, 2}])
+def test_labels_that_are_no_list(labels: Any) -> None:
+    with pytest.raises(ValueError, match=f"labels must have the shape .*, got the {type(labels).__name__} "):
+        clouds().teach([0, 1, 2], labels)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ConnectionError])

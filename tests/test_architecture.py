@@ -94,6 +94,7 @@ def test_algorithms_know_neither_files_nor_progress_nor_estimators(name: str) ->
 def test_lower_layers_do_not_know_higher_ones(name: str) -> None:
     layers = [
         "errors",
+        "label_values",
         "exactmath",
         "fixedpoint",
         "binning",

@@ -255,8 +255,30 @@ def test_rounded_probabilities_will_do() -> None:
     assert min_cost_labels([[0.333, 0.333, 0.333]], 1 - np.eye(3)).tolist() == [0]
 
 
+def test_classes_are_distinct() -> None:
+    with pytest.raises(ValueError, match="classes must be distinct, but 'a' stands 2 times"):
+        min_cost_labels([[0.5, 0.25, 0.25]], COSTS, ["a", "a", "b"])
+    with pytest.raises(ValueError, match="classes must be distinct, but 1 stands 2 times"):
+        mean_cost([1, 2], [2, 1], COSTS, classes=[1, 2, True])
+
+
+def test_classes_of_several_types_stay_what_they_are() -> None:
+    assert min_cost_labels(np.eye(3), 1 - np.eye(3), ["a", 1, 2.5]).tolist() == ["a", 1, 2.5]
+
+
+def test_labels_of_several_types_have_no_order() -> None:
+    with pytest.raises(TypeError, match="labels in y_true and y_pred must be of one type that can be ordered, got int, str"):
+        mean_cost([1, 2], ["a", "b"], 1 - np.eye(4))
+
+
+def test_a_dict_of_series_is_one_of_dicts() -> None:
+    rows = {true: pd.Series(TABLE[true]) for true in TABLE}
+    assert check_cost_matrix(rows, LABELS).tolist() == check_cost_matrix(TABLE, LABELS).tolist()
+    assert check_cost_matrix(pd.DataFrame(COSTS, LABELS, LABELS).to_dict("index"), LABELS).tolist() == np.array(COSTS).tolist()
+
+
 def test_classes_name_the_columns() -> None:
-    with pytest.raises(ValueError, match=r"classes must name the 3 columns of proba, got the shape \(2,\)"):
+    with pytest.raises(ValueError, match="classes must have one entry for each of the 3 columns of proba, got 2"):
         min_cost_labels([[0.5, 0.25, 0.25]], COSTS, ["a", "b"])
 
 
@@ -308,7 +330,7 @@ def test_an_array_needs_its_classes_where_not_all_of_them_stand_in_the_rows() ->
         ),
         (["a", "b"], ["z", "b"], {}, "y_pred has the label 'z'"),
         (["a", None], ["a", "b"], {}, "missing value in y_true"),
-        (["a"], ["a", "b"], {}, "y_true must have one entry for each of the 2 rows of X, got 1"),
+        (["a"], ["a", "b"], {}, "y_true must have one entry for each of the 2 labels in y_pred, got 1"),
         ([], [], {}, "y_pred must have at least one label"),
         (["a"], ["a"], {"sample_weight": [-1.0]}, "sample_weight must be finite and not negative"),
         (np.eye(3), LABELS, {}, r"costs need one label a row, but y_true is an indicator matrix"),

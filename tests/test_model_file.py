@@ -194,7 +194,9 @@ ARRAYS = st.one_of(
     few(st.one_of(WHOLE, st.fractions(), st.floats(-9, 9), st.booleans())).map(lambda n: np.array(n, object)),
     few(st.decimals(allow_nan=False, allow_infinity=False)).map(lambda n: np.array(n, object)),
     few(st.dates()).map(lambda dates: np.array(dates, object)),
-    few(st.datetimes(timezones=st.sampled_from([datetime.UTC]))).map(lambda dates: np.array(dates, object)),
+    few(st.datetimes(timezones=st.just(datetime.UTC)).map(lambda date: date.replace(fold=0))).map(
+        lambda dates: np.array(dates, object)
+    ),
     few(st.binary(max_size=5)).map(lambda texts: np.array(texts, object)),
     few(st.timedeltas()).map(lambda times: np.array(times, object)),
 )

@@ -82,7 +82,7 @@ def test_readme_start_is_two_commands() -> None:
     assert all(block.count("\n") == 1 and block.strip() for block in blocks)
     main_job, tests = blocks
     assert "-m gpuboost" in main_job
-    assert tests.endswith("-m pytest\n")
+    assert tests.endswith("-m pytest -n auto\n")
 
 
 def test_readme_names_the_right_distribution() -> None:

@@ -170,6 +170,7 @@ def read_sets(
     from gpuboost.cli.layout import Layout, libsvm_width, training_columns
     from gpuboost.cli.tables import kind_of
     from gpuboost.cli.targets import read_labels, target_key
+    from gpuboost.label_values import python_labels
 
     table = reading.read(data)
     y = read_labels(table, target, target_file)
@@ -177,7 +178,7 @@ def read_sets(
     features = training_columns(table, key, weight, drop)
     weights = None if weight is None else table.weights(weight)
     X = table.features(features)
-    classes = sorted(set(y.tolist() if weights is None else y[weights > 0].tolist()))
+    classes = sorted(set(python_labels(y if weights is None else y[weights > 0])))
     if len(classes) < 2:
         only = f"the one class {classes[0]!r}" if classes else "no row of positive weight"
         raise ValueError(f"{table.path} has {only}; there must be two or more to tell apart: is the target right?")

@@ -30,11 +30,13 @@ def inspect(model: str, as_json: bool) -> None:
 
 def report(facts: dict[str, Any]) -> str:
     """Return the facts as text."""
+    from gpuboost.label_values import python_labels
+
     lines = {
         "model": f"{facts['estimator']}, {facts['n_bytes']} bytes by gpuboost {facts['gpuboost']} (format {facts['format']})",
         "rounds": f"{facts['n_rounds']} ({facts['stop_reason']} after {facts['n_rounds_run']}), {facts['n_trees']} trees, "
         f"{facts['n_leaves']} leaves",
-        "classes": listed(facts["classes"].tolist()) + (", multi-label" if facts["multi_label"] else ""),
+        "classes": listed(python_labels(facts["classes"])) + (", multi-label" if facts["multi_label"] else ""),
         "features": listed(facts["feature_names"], facts["n_features"]),
     }
     if facts.get("target") is not None:

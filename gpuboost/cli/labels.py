@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.label_values import label_key, label_list
+
 
 def class_numbers(labels: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.int64]:
     """Return the positions of labels among classes, shape (n_rows,); -1 for one that is none of them.
@@ -15,12 +17,12 @@ def class_numbers(labels: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.in
     Labels are compared by value, and if the one is text and the other is not, by what is written: files of text have no types.
     """
     distinct, number = np.unique(labels, return_inverse=True)
-    by_value = {label: k for k, label in enumerate(classes)}
-    by_text = {str(label): k for label, k in by_value.items()}
+    by_value = {label_key(label): k for k, label in enumerate(classes)}
+    by_text = {str(label): k for k, label in enumerate(classes)}
     text_classes = all(isinstance(label, str) for label in classes)
     found = []
-    for label in distinct.tolist():
-        k = by_value.get(label, -1)
+    for label in label_list(distinct):
+        k = by_value.get(label_key(label), -1)
         if k < 0 and isinstance(label, str) != text_classes:
             k = by_text.get(str(label), by_text.get(str(label).capitalize(), -1))  # true, false
         found.append(k)
@@ -32,7 +34,7 @@ def refuse_unknown(labels: NDArray[Any], numbers: NDArray[np.int64], classes: Se
     unknown = numbers < 0
     if unknown.any():
         row = int(unknown.argmax())
-        first = labels[row : row + 1].tolist()[0]
+        first = label_list(labels[row : row + 1])[0]
         shown = ", ".join(map(repr, classes[:10])) + (", ..." if len(classes) > 10 else "")
         raise ValueError(
             f"{where} has labels that the training data lack in {int(unknown.sum())} rows, first {first!r} in row {row + 1} of "

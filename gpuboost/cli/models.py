@@ -10,6 +10,7 @@ from gpuboost.cli.layout import Layout, libsvm_width
 from gpuboost.cli.options import device_of
 from gpuboost.cli.run_record import read_record
 from gpuboost.cli.tables import Reading, Table, kind_of
+from gpuboost.label_values import python_labels
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,7 @@ class Model:
     @property
     def classes(self) -> list[Any]:
         """The labels."""
-        labels: list[Any] = self.estimator.classes_.tolist()
-        return labels
+        return python_labels(self.estimator.classes_)
 
     def rows(
         self,

@@ -77,7 +77,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        from gpuboost.label_values import python_labels
+
+        return plain(python_labels(value) if value.ndim else str(value) if value.dtype.kind in "mM" else value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.label_values import python_labels
+
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".npy", ".npz")
 BLOCK = 50_000
 
@@ -54,9 +56,9 @@ def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64
     """
     from gpuboost.files import write_whole
 
-    columns = {"prediction": labels} if labels.ndim == 1 else dict(zip(map(str, classes.tolist()), labels.T, strict=True))
+    columns = {"prediction": labels} if labels.ndim == 1 else dict(zip(map(str, python_labels(classes)), labels.T, strict=True))
     if proba is not None:
-        columns |= {f"p_{label}": proba[:, k] for k, label in enumerate(classes.tolist())}
+        columns |= {f"p_{label}": proba[:, k] for k, label in enumerate(python_labels(classes))}
     lower = path.lower()
     if path == "-":
         for text in csv_blocks(columns, ","):
@@ -80,7 +82,7 @@ def csv_blocks(columns: dict[str, NDArray[Any]], separator: str) -> Any:
         writer = csv.writer(text, delimiter=separator, lineterminator="\n")
         if start == 0:
             writer.writerow(columns)
-        writer.writerows(zip(*(array[start : start + BLOCK].tolist() for array in columns.values()), strict=True))
+        writer.writerows(zip(*(python_labels(array[start : start + BLOCK]) for array in columns.values()), strict=True))
         yield text.getvalue()
 
 

@@ -34,9 +34,9 @@ class SoftmaxClassifier(SingleLabelClassifier):
 
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
-        parameters.check_integer("min_samples_leaf", self.min_samples_leaf, 1)
+        parameters.check_integer("min_samples_leaf", self.min_samples_leaf, 1, parameters.MAX_ROWS)
         sampling_of(self)
-        parameters.check_positive("learning_rate", self.learning_rate)
+        parameters.check_learning_rate(self.learning_rate)
 
     def _loss(self) -> Literal["logit", "mart"]:
         raise NotImplementedError
@@ -76,8 +76,8 @@ class ABCBoostClassifier(SoftmaxClassifier):
         How trees are cut: by the gain of a Newton step (robust LogitBoost), or by that of least squares (MART). The leaves take
         Newton steps in both.
     base_class : "search", a label or None, default "search"
-        The class whose score is minus the sum of the others. "search" takes the one that lowers the training loss the most.
-        None: no base class, the trees of `LogitBoostClassifier` and `MartClassifier`.
+        The class whose score is minus the sum of the others. "search" takes the one that lowers the training loss the most,
+        also if there is a class of that name. None: no base class, the trees of `LogitBoostClassifier` and `MartClassifier`.
     gap : int, default 1
         Search in every ``gap``-th round only, and keep the base class in between ("Fast ABC-Boost").
     n_candidates : int or None, default None
@@ -188,17 +188,16 @@ class ABCBoostClassifier(SoftmaxClassifier):
         return self.loss
 
     def _base(self, encoder: LabelEncoder) -> Literal["search"] | int | None:
-        labels = encoder.classes.tolist()
         if self.base_class is None:
             return None
-        if self.base_class in labels:
-            number: int = labels.index(self.base_class)
-            return number
         if isinstance(self.base_class, str) and self.base_class == "search":
             return "search"
-        raise ValueError(
-            f'base_class must be "search", None or a class of y, {shown(encoder.classes)}, got {self.base_class!r}'
-        )
+        number = encoder.number(self.base_class)
+        if number is None:
+            raise ValueError(
+                f'base_class must be "search", None or a class of y, {shown(encoder.classes)}, got {self.base_class!r}'
+            )
+        return number
 
 
 class TreePerClassClassifier(SoftmaxClassifier):

@@ -208,7 +208,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
         sampling_of(self)
         parameters.check_choice("variant", self.variant, ("discrete", "real"))
-        parameters.check_positive("learning_rate", self.learning_rate)
+        parameters.check_learning_rate(self.learning_rate)
         parameters.check_choice("initial_weights", self.initial_weights, ("auto", "single-label", "uniform"))
 
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> AdaBoostMH:

@@ -32,6 +32,7 @@ from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, tr
 from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
 from gpuboost.interchange.methods import Exports
+from gpuboost.label_values import label_keys
 from gpuboost.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.stopping import Patience, SmoothedError, Stopping
@@ -276,7 +277,7 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
     def _check_parameters(self) -> None:
         parameters.check_integer("n_estimators", self.n_estimators, 1)
         parameters.check_integer("max_bins", self.max_bins, 2, 255)
-        parameters.check_positive("validation_fraction", self.validation_fraction, below=1)
+        parameters.check_between("validation_fraction", self.validation_fraction, 1)
         if isinstance(self.early_stopping, str):
             parameters.check_choice("early_stopping", self.early_stopping, ("smoothed", "patience"))
         else:
@@ -292,7 +293,7 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
     def _check_continuation(self, previous: Self, encoder: LabelEncoder) -> None:
         """Refuse to continue a model that this training set and these parameters do not fit."""
         old, new = previous.classes_, encoder.classes
-        if encoder.multi_label != previous.multi_label_ or old.tolist() != new.tolist():
+        if encoder.multi_label != previous.multi_label_ or label_keys(old) != label_keys(new):
             raise ValueError(f"warm_start=True continues a model with the classes {shown(old)}, but y has {shown(new)}")
         if self.n_estimators < previous.n_estimators_:
             raise ValueError(
@@ -473,8 +474,9 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
         numbers = self._scores_by_blocks(X, self._class_numbers)
         weights = row_weights(sample_weight, len(numbers))
         encoder = LabelEncoder(self.classes_, self.multi_label_)
-        right = numbers == encoder.encode(label_array(y, len(numbers)), unknown_ok=True)
-        return float(np.average(right if right.ndim == 1 else right.all(axis=1), weights=weights))
+        rows = np.flatnonzero(weights)
+        right = numbers[rows] == encoder.encode(label_array(y, len(numbers), rows=rows), unknown_ok=True)
+        return float(np.average(right if right.ndim == 1 else right.all(axis=1), weights=weights[rows]))
 
     def expected_cost(self, X: Any, y: Any, cost_matrix: Any = None, sample_weight: Any = None) -> float:
         """Return what the predictions of ``predict(X)`` cost on average where y is true.
@@ -506,8 +508,10 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
         refuse_many_labels(self.multi_label_)
         predicted = self._scores_by_blocks(X, self._labels)
         costs = self._costs() if cost_matrix is None else cost_matrix
-        y = label_array(y, len(predicted))
-        return mean_cost(y, predicted, costs, classes=self.classes_, sample_weight=sample_weight)
+        weights = row_weights(sample_weight, len(predicted))
+        rows = np.flatnonzero(weights)
+        y = label_array(y, len(predicted), rows=rows)
+        return mean_cost(y, predicted[rows], costs, classes=self.classes_, sample_weight=weights[rows])
 
     # ---- files ---------------------------------------------------------------------------------------------------------------
 

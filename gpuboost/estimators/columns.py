@@ -29,7 +29,7 @@ def record_columns(estimator: Any, X: Any, n_features: int) -> None:
         If a name stands more than once.
     """
     names = frame_names(X)
-    kinds = sorted({type(name).__name__ for name in names or ()})
+    kinds = sorted({"str" if isinstance(name, str) else type(name).__name__ for name in names or ()})
     if "str" in kinds and len(kinds) > 1:
         raise TypeError(f"Feature names are only supported if all input features have string names, got names of types {kinds}")
     if names:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from gpuboost.costs import average_cost, check_cost_matrix, cost_table, costs_among, is_labelled, least_cost
 from gpuboost.estimators import parameters
 from gpuboost.estimators.arrays import like, to_host
-from gpuboost.estimators.labels import LabelEncoder, label_array, shown
+from gpuboost.estimators.labels import LabelEncoder, label_array, object_array, shown
 from gpuboost.estimators.weights import row_weights
+from gpuboost.label_values import distinct, label_list, ordered
 
 TOLERANCE = 1e-3
 """Probabilities of a row sum to 1 up to this: those of other libraries may have been rounded."""
@@ -30,8 +31,8 @@ def min_cost_labels(proba: Any, cost_matrix: Any, classes: Any = None) -> Any:
     cost_matrix : array-like, pandas DataFrame, or dict of dicts
         ``C[true, predicted]``, see `gpuboost.costs.check_cost_matrix`.
     classes : array-like, shape (n_classes,), optional
-        The labels of the columns of ``proba``: a classifier's ``classes_``. Without them the labels are the numbers of the
-        columns, 0, 1, ..., n_classes - 1.
+        The labels of the columns of ``proba``, no two the same: a classifier's ``classes_``. Without them the labels are the
+        numbers of the columns, 0, 1, ..., n_classes - 1.
 
     Returns
     -------
@@ -52,9 +53,10 @@ def min_cost_labels(proba: Any, cost_matrix: Any, classes: Any = None) -> Any:
     ['benign', 'malignant']
     """
     checked = _probabilities(proba)
-    labels = np.arange(checked.shape[1]) if classes is None else np.asarray(classes)
-    if labels.shape != checked.shape[1:]:
-        raise ValueError(f"classes must name the {checked.shape[1]} columns of proba, got the shape {labels.shape}")
+    n_classes = checked.shape[1]
+    labels = np.arange(n_classes) if classes is None else label_array(classes, n_classes, "classes", beside="columns of proba")
+    if labels.ndim != 1:
+        raise ValueError(f"classes must be one label for each column of proba, got the shape {labels.shape}")
     return like(labels[least_cost(checked, check_cost_matrix(cost_matrix, labels))], proba)
 
 
@@ -99,6 +101,8 @@ def mean_cost(y_true: Any, y_pred: Any, cost_matrix: Any = None, *, classes: Any
     ------
     ValueError
         If a label has no costs, or the costs are not usable.
+    TypeError
+        If the order of the labels is asked for, and they are not of one type that can be ordered.
 
     Examples
     --------
@@ -108,15 +112,16 @@ def mean_cost(y_true: Any, y_pred: Any, cost_matrix: Any = None, *, classes: Any
     """
     true = _labels(y_true, _length(y_pred), "y_true")
     predicted = _labels(y_pred, len(true), "y_pred")
+    given = [*label_list(true), *label_list(predicted)]
     if cost_matrix is None:
-        labels = list({*true.tolist(), *predicted.tolist()})
+        labels = distinct(given)
         costs = 1.0 - np.eye(len(labels))
     else:
         if classes is None and not is_labelled(cost_matrix):
-            classes = sorted({*true.tolist(), *predicted.tolist()})
+            classes = ordered(given, "y_true and y_pred")
         labels, costs = cost_table(cost_matrix, classes)
-    cells = _numbers(true, labels, "y_true") * len(labels) + _numbers(predicted, labels, "y_pred")
     weights = row_weights(sample_weight, len(true))
+    cells = _numbers(true, labels, "y_true") * len(labels) + _numbers(predicted, labels, "y_pred")
     return average_cost(np.bincount(cells, weights, costs.size).reshape(costs.shape), costs)
 
 
@@ -128,7 +133,7 @@ def _length(y: Any) -> int:
 
 def _labels(y: Any, n_rows: int, name: str) -> NDArray[Any]:
     """Return y as an array of labels, shape (n_rows,)."""
-    labels = label_array(y, n_rows, name)
+    labels = label_array(y, n_rows, name, beside="labels in y_pred")
     refuse_many_labels(labels.ndim != 1, name)
     return labels
 
@@ -141,11 +146,10 @@ def refuse_many_labels(multi_label: bool, name: str = "y") -> None:
 
 def _numbers(y: NDArray[Any], labels: list[Any], name: str) -> NDArray[np.int64]:
     """Return the positions of y among labels."""
-    known = np.empty(len(labels), object)
-    known[:] = labels
+    known = object_array(labels)
     numbers = LabelEncoder(known, multi_label=False).encode(y, name, unknown_ok=True)
     if (numbers < 0).any():
-        label = y[numbers < 0].tolist()[0]
+        label = label_list(y[numbers < 0])[0]
         raise ValueError(f"{name} has the label {label!r}, for which cost_matrix has no costs: its labels are {shown(known)}")
     return numbers
 

@@ -57,7 +57,12 @@ def to_matrix(X: Any, estimator: Any, name: str = "X") -> Any:
 def _checked(X: Any, estimator: Any, name: str) -> NDArray[Any]:
     from sklearn.utils.validation import check_array
 
-    matrix: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name=name)
+    try:
+        matrix: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name=name)
+    except ValueError as error:
+        if str(error).startswith("Complex data not supported"):  # and then all of X
+            raise ValueError(f"Complex data not supported: {name} has dtype {np.asarray(X).dtype}") from None
+        raise
     return matrix
 
 

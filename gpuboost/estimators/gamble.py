@@ -156,7 +156,7 @@ class GambleClassifier(ClassTreeClassifier):
     _own_fitted = ("learning_rate_",)
 
     def _check_own_fitted(self) -> None:
-        parameters.check_positive("learning_rate_", self.learning_rate_)
+        parameters.check_learning_rate(self.learning_rate_, "learning_rate_")
 
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
@@ -168,7 +168,7 @@ class GambleClassifier(ClassTreeClassifier):
         if isinstance(self.learning_rate, str):
             parameters.check_choice("learning_rate", self.learning_rate, ("auto", "line-search"))
         else:
-            parameters.check_positive("learning_rate", self.learning_rate)
+            parameters.check_learning_rate(self.learning_rate)
 
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster:
         self._check_labels(encoder)

@@ -6,7 +6,6 @@ What comes in may be a list, an array, a series or a data frame; inside, classes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from gpuboost.estimators.arrays import to_host
 from gpuboost.estimators.containers import frame_columns, frame_names, is_missing, package, to_numpy
 from gpuboost.estimators.warn import warn
+from gpuboost.label_values import holds, label_key, label_keys, label_list, ordered
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class LabelEncoder:
     def encode(self, labels: NDArray[Any], name: str = "y", *, unknown_ok: bool = False) -> NDArray[Any]:
         """Return the class numbers (n_rows,) of ``labels``, int64, or the multi-label targets (n_rows, n_classes), bool.
 
-        Labels are compared by value: 1, 1.0 and True are the same label.
+        Labels are compared by value: 1, 1.0 and True are the same label, and so are equal instants of any unit.
 
         Raises
         ------
@@ -57,12 +57,22 @@ class LabelEncoder:
         if self.multi_label:
             return labels
         found, number = _distinct(labels, name)
-        class_of = {label: k for k, label in enumerate(self.classes.tolist())}
-        renumbered = np.array([class_of.get(label, -1) for label in found.tolist()], np.int64)
+        class_of = self._numbers()
+        renumbered = np.array([class_of.get(key, -1) for key in label_keys(found)], np.int64)
         if not unknown_ok and (renumbered < 0).any():
-            label = found[renumbered < 0].tolist()[0]
+            label = label_list(found[renumbered < 0])[0]
             raise ValueError(f"{name} has the label {label!r}, which is no class of the training data: {shown(self.classes)}")
         return renumbered[number]
+
+    def number(self, label: Any) -> int | None:
+        """Return the number of the class that ``label`` is; None if it is no class, or nothing that could be one."""
+        try:
+            return self._numbers().get(label_key(label))
+        except TypeError:  # not hashable
+            return None
+
+    def _numbers(self) -> dict[Any, int]:
+        return {key: k for k, key in enumerate(label_keys(self.classes))}
 
     def signs(self, target: NDArray[Any]) -> NDArray[np.int8]:
         """Return +1 where a row has the label, else -1: int8 (n_rows, n_classes)."""
@@ -74,18 +84,22 @@ class LabelEncoder:
         return signs
 
 
-def label_array(y: Any, n_rows: int, name: str = "y", rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
+def label_array(
+    y: Any, n_rows: int, name: str = "y", rows: NDArray[np.intp] | None = None, *, beside: str = "rows of X"
+) -> NDArray[Any]:
     """Return y as an array of labels (n_rows,), or of bool (n_rows, n_classes) if it is a 0/1 matrix of several columns.
 
     Parameters
     ----------
     y : array-like, series, data frame or device array
     n_rows : int
-        The rows of X.
+        How many labels there must be.
     name : str
         What messages call y.
     rows : ndarray, optional
         The rows that are wanted; nobody looks at the other ones.
+    beside : str
+        What messages say that there must be a label for.
 
     Raises
     ------
@@ -94,13 +108,7 @@ def label_array(y: Any, n_rows: int, name: str = "y", rows: NDArray[np.intp] | N
     ValueError
         If a label is missing, infinite or complex, or y is neither 1-D nor an indicator matrix.
     """
-    labels = _column_of_one(_to_array(y, name))
-    if labels.ndim not in (1, 2) or labels.shape[1:] == (0,):
-        raise ValueError(f"{name} must have the shape (n_rows,) or (n_rows, n_classes), got {labels.shape}")
-    if len(labels) != n_rows:
-        raise ValueError(f"{name} must have one entry for each of the {n_rows} rows of X, got {len(labels)}")
-    if labels.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has dtype {labels.dtype}")
+    labels = raw_labels(y, n_rows, name, beside)
     labels = labels if rows is None else labels[rows]
     _refuse_missing(labels, name)
     if labels.ndim == 1:
@@ -108,9 +116,22 @@ def label_array(y: Any, n_rows: int, name: str = "y", rows: NDArray[np.intp] | N
     return _indicators(labels, name)
 
 
+def raw_labels(y: Any, n_rows: int, name: str, beside: str = "rows of X") -> NDArray[Any]:
+    """Return y as an array whose shape will do for `label_array`; nobody has looked at the labels."""
+    labels = _column_of_one(_to_array(y, name))
+    if labels.ndim not in (1, 2) or labels.shape[1:] == (0,):
+        received = labels.shape or f"the {type(y).__name__} {y!r:.80}"
+        raise ValueError(f"{name} must have the shape (n_rows,) or (n_rows, n_classes), got {received}")
+    if len(labels) != n_rows:
+        raise ValueError(f"{name} must have one entry for each of the {n_rows} {beside}, got {len(labels)}")
+    if labels.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {labels.dtype}")
+    return labels
+
+
 def shown(classes: NDArray[Any]) -> str:
     """Return a short text for a list of labels."""
-    texts = [repr(label) for label in classes[:10].tolist()]
+    texts = [repr(label) for label in label_list(classes[:10])]
     return f"[{', '.join(texts)}{', ...' if len(classes) > 10 else ''}]"
 
 
@@ -127,18 +148,17 @@ def _to_array(y: Any, name: str) -> NDArray[Any]:
     if hasattr(y, "toarray"):
         raise TypeError(f"{name} is sparse, but dense labels are required; use {name}.toarray()")
     if np.ma.is_masked(y):
-        raise ValueError(f"missing value in {name}: some labels are masked")
+        labels = np.ma.getdata(y).astype(object)
+        labels[np.ma.getmaskarray(y)] = None
+        return labels
     try:
         labels = np.asarray(y)
     except ValueError as error:
         raise ValueError(f"{name} must have the shape (n_rows,) or (n_rows, n_classes): {error}") from error
-    if hasattr(y, "dtype") or labels.ndim != 1:
+    if hasattr(y, "__array__") or labels.ndim != 1:
         return labels
-    # NumPy turns the list [1, "a"] into text, [None, "a"] too, and large integers into floats.
-    same = {"U": str, "S": bytes}.get(labels.dtype.kind)
-    is_text = same is None or all(isinstance(label, same) for label in y)
-    is_exact = labels.dtype.kind != "f" or not all(isinstance(label, Integral) for label in y)
-    return labels if is_text and is_exact else np.fromiter(y, dtype=object, count=len(labels))
+    # NumPy turns the list [1, "a"] into text, [None, "a"] too, and large integers into floats; it drops NULs behind a text.
+    return labels if labels.dtype.kind == "O" or holds(labels, y) else np.fromiter(y, dtype=object, count=len(labels))
 
 
 def _column_of_one(labels: NDArray[Any]) -> NDArray[Any]:
@@ -165,7 +185,8 @@ def _refuse_missing(labels: NDArray[Any], name: str) -> None:
     else:
         return
     if missing.any():
-        raise ValueError(f"missing value in {name}: {int(missing.sum())} of its {missing.size} entries are NaN, None or NA")
+        count = f"{int(missing.sum())} of its {missing.size} entries"
+        raise ValueError(f"missing value in {name}: {count} are NaN, None, NA or masked")
 
 
 def _indicators(labels: NDArray[Any], name: str) -> NDArray[np.bool_]:
@@ -195,13 +216,15 @@ def _distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np
         distinct, number = np.unique(labels, return_inverse=True)
         return distinct, number.astype(np.int64, copy=False)
     rows = labels.tolist()
-    try:
-        ordered = sorted(set(rows))
-    except TypeError as error:
-        types = sorted({type(label).__name__ for label in rows})
-        raise TypeError(f"labels in {name} must be of one type that can be ordered, got {', '.join(types)}: {error}") from error
-    class_of = {label: k for k, label in enumerate(ordered)}
-    objects = np.empty(len(ordered), object)
-    for k, label in enumerate(ordered):
+    distinct = object_array(ordered(rows, name))
+    number_of = {key: k for k, key in enumerate(label_keys(distinct))}
+    class_of = {label: number_of[label_key(label)] for label in dict.fromkeys(rows)}
+    return distinct, np.array([class_of[label] for label in rows], np.int64)
+
+
+def object_array(labels: list[Any]) -> NDArray[Any]:
+    """Return a list as an array of objects, one for each label, whatever it is."""
+    objects = np.empty(len(labels), object)
+    for k, label in enumerate(labels):
         objects[k] = label
-    return objects, np.array([class_of[label] for label in rows], np.int64)
+    return objects

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+
+MAX_LEARNING_RATE = 10**6
+MAX_ROWS = 2**31 - 1
+"""The largest number of rows that a parameter may ask for."""
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -15,16 +18,23 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None) -> i
     is_integer = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_integer or value < low or (high is not None and value > high):
         expected = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise _error(is_integer, f"{name} must be an integer {expected}, got {value!r}")
+        raise _error(is_integer, f"{name} must be an integer {expected}, got {_shown(value)}")
     return int(value)
 
 
-def check_positive(name: str, value: Any, below: float = math.inf) -> float:
-    """Return ``value`` as a float if it is a number between 0 and ``below``, both excluded."""
+def check_learning_rate(value: Any, name: str = "learning_rate") -> float:
+    """Return ``value`` as a float if it is a positive number that takes no step of boosting out of float64."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value < below:
-        expected = "a positive finite number" if below == math.inf else f"a number between 0 and {below:g} (both excluded)"
-        raise _error(is_number, f"{name} must be {expected}, got {value!r}")
+    if not is_number or not 0 < value <= MAX_LEARNING_RATE:
+        raise _error(is_number, f"{name} must be a number above 0, up to {MAX_LEARNING_RATE}, got {_shown(value)}")
+    return float(value)
+
+
+def check_between(name: str, value: Any, high: float) -> float:
+    """Return ``value`` as a float if it is a number between 0 and ``high``, both excluded."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value < high:
+        raise _error(is_number, f"{name} must be a number between 0 and {high:g} (both excluded), got {_shown(value)}")
     return float(value)
 
 
@@ -32,7 +42,7 @@ def check_fraction(name: str, value: Any, high: float) -> float:
     """Return ``value`` as a float if it is a number from 0 to ``high``."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= high:
-        raise _error(is_number, f"{name} must be a number from 0 to {high:g}, got {value!r}")
+        raise _error(is_number, f"{name} must be a number from 0 to {high:g}, got {_shown(value)}")
     return float(value)
 
 
@@ -43,7 +53,7 @@ def check_share(name: str, value: Any, *, none_is_one: bool = False) -> float:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not 0 < value <= 1:
         expected = "None or a number above 0, up to 1" if none_is_one else "a number above 0, up to 1"
-        raise _error(is_number, f"{name} must be {expected}, got {value!r}")
+        raise _error(is_number, f"{name} must be {expected}, got {_shown(value)}")
     return float(value)
 
 
@@ -69,6 +79,12 @@ def check_callables(name: str, value: Any) -> Sequence[Any]:
     if not isinstance(value, (list, tuple)) or not all(callable(item) for item in value):
         raise TypeError(f"{name} must be None or a list of callables, got {value!r}")
     return value
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a message. Python refuses to write very large integers."""
+    too_large = isinstance(value, int) and abs(value) >= 10**100
+    return f"an integer of {value.bit_length()} bits" if too_large else repr(value)
 
 
 def _error(right_type: bool, message: str) -> Exception:

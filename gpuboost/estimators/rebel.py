@@ -169,7 +169,7 @@ class RebelClassifier(SingleLabelClassifier):
 
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_depth", self.max_depth, 1, MAX_DEPTH)
-        parameters.check_positive("learning_rate", self.learning_rate)
+        parameters.check_learning_rate(self.learning_rate)
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
         sampling_of(self)
 

@@ -114,7 +114,7 @@ class SAMMEClassifier(ClassTreeClassifier):
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
         sampling_of(self)
-        parameters.check_positive("learning_rate", self.learning_rate)
+        parameters.check_learning_rate(self.learning_rate)
 
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> SAMME:
         self._check_labels(encoder)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.costs import as_float
 from gpuboost.estimators.arrays import to_host
 from gpuboost.estimators.containers import to_numpy
 from gpuboost.estimators.labels import LabelEncoder, shown
@@ -31,13 +32,18 @@ def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") ->
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, sample_weight)
     sample_weight = to_host(sample_weight, name)
+    if np.ma.is_masked(sample_weight):
+        raise ValueError(f"{name} must be numbers, but some are masked; a row of weight 0 is one that does not exist")
     try:
         given = to_numpy(sample_weight)
+        text = [weight for weight in given.flat if isinstance(weight, (str, bytes))] if given.dtype.kind == "O" else []
+        if given.dtype.kind not in "biufcO" or text:
+            raise ValueError(f"got {text[0]!r}" if text else f"got the dtype {given.dtype}")
+        if given.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported: {name} has dtype {given.dtype}")
         weights = given.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from error
-    if given.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has dtype {given.dtype}")
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar: {name} has the shape {weights.shape}")
     if len(weights) != n_rows:
@@ -86,13 +92,13 @@ def class_weights(class_weight: Any, encoder: LabelEncoder, target: NDArray[Any]
     if not isinstance(class_weight, dict):
         raise ValueError(f'class_weight must be None, "balanced" or a dict of weights by label, got {class_weight!r}')
     result = np.ones(n_classes)
-    class_of = {label: k for k, label in enumerate(encoder.classes.tolist())}
     for label, weight in class_weight.items():
-        if label not in class_of:
+        k = encoder.number(label)
+        if k is None:
             raise ValueError(f"class_weight has the key {label!r}, which is no class of y: {shown(encoder.classes)}")
-        if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
+        if not 0 <= as_float(weight) < np.inf:
             raise ValueError(f"class_weight[{label!r}] must be a finite number that is not negative, got {weight!r}")
-        result[class_of[label]] = weight
+        result[k] = weight
     if not result.any():
         raise ValueError("class_weight is 0 for every class: there is nothing to learn from")
     return result

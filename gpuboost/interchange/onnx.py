@@ -18,6 +18,7 @@ from gpuboost.interchange.extras import load
 from gpuboost.interchange.onnx_graph import Graph, Tensor
 from gpuboost.interchange.onnx_math import independent, log_probabilities, normalised
 from gpuboost.interchange.trees import RealTree, feature_names, real_trees
+from gpuboost.label_values import python_labels
 
 if TYPE_CHECKING:
     from gpuboost.estimators.base import BoostingClassifier
@@ -97,7 +98,7 @@ def onnx_labels(classes: NDArray[Any]) -> NDArray[Any]:
     TypeError
         If there is none.
     """
-    labels = classes.tolist()
+    labels = python_labels(classes)
     if all(isinstance(label, str) for label in labels):
         return np.array(labels, object)
     if (classes.dtype.kind in "iuf" and classes.dtype.itemsize <= 8) or classes.dtype.kind == "b":

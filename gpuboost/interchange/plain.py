@@ -10,6 +10,7 @@ import numpy as np
 import gpuboost
 from gpuboost.estimators.links import Link, Softmax
 from gpuboost.interchange.trees import RealTree, exported_ensemble, feature_names, real_trees
+from gpuboost.label_values import python_labels
 
 if TYPE_CHECKING:
     from gpuboost.estimators.base import BoostingClassifier
@@ -61,7 +62,7 @@ def to_dict(model: BoostingClassifier) -> dict[str, Any]:
         "reading": READING,
         "estimator": type(model).__name__,
         "gpuboost": gpuboost.__version__,
-        "classes": [label if isinstance(label, (str, int, float)) else _text(label) for label in model.classes_.tolist()],
+        "classes": [label if isinstance(label, (str, int, float)) else _text(label) for label in python_labels(model.classes_)],
         "class_dtype": str(model.classes_.dtype),
         "multi_label": bool(model.multi_label_),
         "features": names,

@@ -16,6 +16,7 @@ from gpuboost.binning import MISSING_CODE
 from gpuboost.estimators.arrays import to_host
 from gpuboost.interchange.extras import load
 from gpuboost.interchange.trees import exported_ensemble, feature_names, node_numbers
+from gpuboost.label_values import python_labels
 from gpuboost.tree import Tree
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ShapExplainer:
             base_values=np.tile(self.expected_value, (len(codes), 1)),
             data=matrix,
             feature_names=feature_names(self._model),
-            output_names=[str(label) for label in self._model.classes_.tolist()],
+            output_names=[str(label) for label in python_labels(self._model.classes_)],
         )
 
 

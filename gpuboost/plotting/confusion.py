@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.label_values import python_labels
 from gpuboost.plotting.figure import axes_or_new
 from gpuboost.plotting.labels import count_text, percent_text
 from gpuboost.plotting.matrix import draw_matrix, side
@@ -38,7 +39,7 @@ def count(model: Any, X: Any, y: Any, sample_weight: Any, cost_matrix: Any) -> t
     predicted = encoder.encode(model.predict(X, cost_matrix=cost_matrix))
     y = label_array(y, len(predicted))
     true = encoder.encode(y, unknown_ok=True)
-    unknown = list(dict.fromkeys(sorted(y[true < 0].tolist())))
+    unknown = list(dict.fromkeys(sorted(python_labels(y[true < 0]))))
     for k, label in enumerate(unknown):
         true[y == label] = len(model.classes_) + k
     n_classes = len(model.classes_)

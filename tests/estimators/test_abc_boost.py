@@ -46,9 +46,17 @@ def test_base_class_is_a_label() -> None:
         make(base_class="rose").fit(X, NAMES)
 
 
-def test_a_class_may_be_called_search() -> None:
+def test_search_is_the_search_even_if_a_class_is_called_so() -> None:
     names = np.where(Y == 0, "search", NAMES)
-    assert make(base_class="search").fit(X, names).history_["base_class"] == [0] * 8
+    plain = make().fit(X, Y)
+    assert make().fit(X, names).ensemble_.digest() == plain.ensemble_.digest()
+    assert all(plain.history_["candidate_losses"])
+
+
+@pytest.mark.parametrize("label", [np.array([0, 1]), [0], {}, math.nan, "0"])
+def test_base_class_is_no_label(label: Any) -> None:
+    with pytest.raises(ValueError, match=r"base_class must be .* a class of y, .* got "):
+        make(base_class=label).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +65,11 @@ def test_a_class_may_be_called_search() -> None:
         ({"loss": "hinge"}, "loss must be one of .*, got 'hinge'"),
         ({"gap": 0}, "gap must be .* at least 1, got 0"),
         ({"n_candidates": 0}, "n_candidates must be .* at least 1, got 0"),
-        ({"min_samples_leaf": 0}, "min_samples_leaf must be .* at least 1, got 0"),
+        ({"min_samples_leaf": 0}, "min_samples_leaf must be an integer from 1 to 2147483647, got 0"),
+        ({"min_samples_leaf": 10**30}, "min_samples_leaf must be an integer from 1 to 2147483647, got 10{30}"),
+        ({"min_samples_leaf": 10**9999}, "min_samples_leaf must be an integer .*, got an integer of 33216 bits"),
+        ({"learning_rate": 10**400}, "learning_rate must be a number above 0, up to 1000000, got an integer of 1329 bits"),
+        ({"learning_rate": 1e308}, "learning_rate must be a number above 0, up to 1000000, got 1e[+]308"),
         ({"max_leaf_nodes": 1}, "max_leaf_nodes must be .* at least 2, got 1"),
         ({"learning_rate": 0}, "learning_rate must be .*, got 0"),
     ],

@@ -52,6 +52,15 @@ def test_columns_with_numbers_for_names() -> None:
         model.predict(frame[[2, 1, 0]])
 
 
+def test_names_of_a_type_derived_from_text() -> None:
+    model = make(2).fit(FRAME.rename(columns=np.str_), Y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match=r"number 0: expected 'a', got .*'c'"):
+        model.predict(FRAME[list("cba")])
+    with pytest.raises(ValueError, match=r"number 0: expected 'a', got .*'c'"):
+        make(2).fit(FRAME, Y).predict(FRAME[list("cba")].rename(columns=np.str_))
+
+
 def test_an_array_after_a_data_frame_is_predicted_with_a_warning() -> None:
     model = make(2).fit(FRAME, Y)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
@@ -143,7 +152,8 @@ def test_missing_values_of_every_kind(kind: str) -> None:
         (pa.table({"b": pa.array([1] * 120).dictionary_encode()}), ValueError, "column 'b' of X is categorical"),
         (np.full((120, 2), "1"), ValueError, "column 0 of X holds <U1 values"),
         (np.c_[X.astype(object), np.full(120, "1", object)], ValueError, "column 3 of X holds the text '1'"),
-        (X + 1j, ValueError, "Complex data not supported"),
+        (X + 1j, ValueError, "^Complex data not supported: X has dtype complex128$"),
+        ((X + 1j).tolist(), ValueError, "^Complex data not supported: X has dtype complex128$"),
         (sparse.csr_array(X), TypeError, r"\.toarray\(\)"),
     ],
 )

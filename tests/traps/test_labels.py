@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from sklearn.model_selection import cross_val_predict
 
-from tests.traps.problem import X, Y, by_class, digest, make
+from tests.traps.problem import NOISY, X, Y, by_class, digest, make
 
 
 @pytest.mark.parametrize("labels", [[3, 7, 4000], [-5, 0, 2], [-3, -2, -1], [2**62, 2**62 + 1, 2**62 + 2]])
@@ -97,6 +97,9 @@ LABELS = {
     "big-endian": (np.array(by_class([1, 2, 300]), ">i4"), np.int32),
     "beyond 64 bits": (by_class([2**70, -1, 2**70 + 1]), object),
     "signed and unsigned": (by_class([2**63, 2**63 + 1, -1]), object),
+    "integers and a float": (by_class([2**53, 2**53 + 1, 0.5]), object),
+    "texts that end in NUL": (by_class(["a", "a\0", "a\0\0"]), object),
+    "bytes that end in NUL": (by_class([b"a", b"a\0", b"b"]), object),
     "words for truth": (by_class(["True", "False", "x"]), "<U5"),
     "words": (np.array(by_class(["aa", "b", "ccc"])), "<U3"),
     "numbers as words": (by_class(["10", "9", "1"]), "<U2"),
@@ -182,3 +185,27 @@ def test_labels_that_are_no_classes() -> None:
         make().fit(X, np.c_[Y > 0, Y])
     with pytest.raises(ValueError, match="infinity"):
         make().fit(X, by_class([1.0, 2.0, np.inf]))
+
+
+def test_labels_that_are_compared_but_not_ordered() -> None:
+    """Sets are less than others if they are part of them; a sorted list of them would depend on where it began."""
+    sets = by_class([frozenset("ab"), frozenset("bc"), frozenset("ca")])
+    with pytest.raises(TypeError, match="labels in y must be of one type that can be ordered, got frozenset"):
+        make().fit(X, sets)
+
+
+def test_a_row_of_weight_0_needs_no_label() -> None:
+    weight = np.where(np.arange(120) == 4, 0, 1)
+    model, plain = make().fit(X, NOISY), make().fit(X, NOISY, weight)
+    expected = model.score(X, NOISY, weight)
+    costs = [[0, 1, 2], [3, 0, 4], [5, 6, 0]]
+    for y in (
+        np.where(weight, NOISY, np.nan),
+        np.ma.array(NOISY, mask=weight == 0),
+        pd.Series(NOISY, dtype="Int64").where(weight > 0),
+    ):
+        assert model.score(X, y, weight) == expected
+        assert model.expected_cost(X, y, costs, weight) == model.expected_cost(X, NOISY, costs, weight)
+        assert digest(make().fit(X, y, weight)) == digest(plain)
+        with pytest.raises(ValueError, match="missing value in y"):
+            model.score(X, y)

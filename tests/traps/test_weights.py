@@ -76,6 +76,13 @@ def test_a_row_of_weight_two_is_two_rows(params: dict[str, Any]) -> None:
         (np.ones(119), "one entry for each of the 120 rows of X, got 119"),
         (np.ones((120, 1)), "1D"),
         (np.full(120, "x"), "must be numbers"),
+        (np.full(120, "1"), "must be numbers: got the dtype <U1"),
+        (np.full(120, "1", object), "must be numbers: got '1'"),
+        (np.full(120, "2020", "M8[D]"), r"must be numbers: got the dtype datetime64\[D\]"),
+        (np.full(120, 1, "m8[s]"), r"must be numbers: got the dtype timedelta64\[s\]"),
+        (np.full(120, 10**400, object), "must be numbers"),
+        (np.full(120, 1j), "Complex data not supported"),
+        (np.ma.array(np.ones(120), mask=Y == 1), "some are masked"),
     ],
 )
 def test_weights_that_make_no_sense(weight: Any, message: str) -> None:
