@@ -92,7 +92,10 @@ def fit(
     parameters = {"random_state": 0, **parse(settings, algorithm)}
     if out.lower().endswith(OTHER_KINDS):
         raise ValueError(f"--out {out} has the suffix of another kind of file; choose for instance .safetensors")
-    check_output(out, ())
+    read = (data, target_file, valid, cost_matrix)
+    check_output(out, (), read)
+    if checkpoint or resume:
+        check_output(checkpoint_of(out), (), read, what="the checkpoint")
     if target_file and valid:
         raise click.UsageError("--valid needs its own labels: with --target-file, put X and y into .npz files instead")
     open_backend(options.device_of(device), jobs).close()  # before anything takes time
@@ -109,6 +112,11 @@ def fit(
     run = Run(estimator, sets, record, out, every, printer)
     run.start(resume)
     printer.result(*run.train())
+
+
+def checkpoint_of(out: str) -> str:
+    """Return the checkpoint of a model file."""
+    return f"{out}.checkpoint"
 
 
 def check_algorithm(name: str) -> None:
@@ -229,6 +237,15 @@ def chosen(algorithm: str, estimator: Any, sets: Sets, weight: str | None) -> di
 # ---- training ----------------------------------------------------------------------------------------------------------------
 
 
+def interrupt_on_hangup() -> None:
+    """Take what ends a container, and a terminal that is closed, as Ctrl-C; nohup stays in force."""
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.default_int_handler)
+
+
 def finished(out: str, record: RunRecord) -> bool:
     """Whether a model file is there already, made by the same run."""
     from gpuboost.errors import ModelFormatError
@@ -270,7 +287,7 @@ class Run:
     @property
     def checkpoint(self) -> str:
         """The file of the checkpoint."""
-        return f"{self.out}.checkpoint"
+        return checkpoint_of(self.out)
 
     def start(self, resume: bool) -> None:
         """Load the checkpoint if the run is to go on, or say that there is none.
@@ -314,8 +331,7 @@ class Run:
             callbacks.append(Checkpoint(self.checkpoint, every=self.every, extra=self.record.extra()))
         self.estimator.set_params(callbacks=callbacks)
         begun = time.perf_counter()
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # what ends a container is as good as Ctrl-C
+        interrupt_on_hangup()
         try:
             self.estimator.fit(self.sets.X, self.sets.y, sample_weight=self.sets.weights, eval_set=self.sets.valid)
         except KeyboardInterrupt:

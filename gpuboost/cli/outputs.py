@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
 import os
 import sys
+import tempfile
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,25 +22,59 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".npy", ".npz")
 BLOCK = 50_000
 
 
-def check_output(path: str, suffixes: tuple[str, ...]) -> None:
-    """Raise an error if a file could not be written to ``path`` later.
+def check_output(path: str, suffixes: tuple[str, ...], inputs: Iterable[str | None] = (), what: str = "--out") -> None:
+    """Raise an error if a file could not be written to ``path`` later, or would take the place of one that is read.
+
+    Parameters
+    ----------
+    path : str
+    suffixes : tuple of str
+        Those that it may have; empty if any.
+    inputs : iterable of str or None
+        The files that the command reads.
+    what : str
+        What messages call it.
 
     Raises
     ------
+    click.UsageError
+        If it is one of ``inputs``.
     ValueError
-        If its suffix is none of ``suffixes``.
+        If it is empty, or its suffix is none of ``suffixes``.
     OSError
-        If its folder is missing or may not be written to, or it is a folder.
+        If its folder is missing or no file can be made there, or it is there and is no file.
     """
+    if not path:
+        raise ValueError(f"{what} is empty; give the name of a file")
     if suffixes and not path.lower().endswith(suffixes):
-        raise ValueError(f"--out {path} must end in one of {', '.join(suffixes)}")
+        raise ValueError(f"{what} {path} must end in one of {', '.join(suffixes)}")
+    for source in inputs:
+        if source is not None and same_file(path, source):
+            raise click.UsageError(f"{what} {path} would overwrite {source}, which is read; give another name")
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
-        raise IsADirectoryError(f"--out {path} is a folder; give the name of a file")
+        raise IsADirectoryError(f"{what} {path} is a folder; give the name of a file")
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"--out {path}: there is no folder {folder}; make it first (mkdir -p {folder})")
+        raise FileNotFoundError(f"{what} {path}: there is no folder {folder}; make it first (mkdir -p {folder})")
     if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
-        raise PermissionError(f"--out {path} may not be written to; choose another place or change the permissions")
+        raise PermissionError(f"{what} {path} may not be written to; choose another place or change the permissions")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"{what} {path} is a device or a pipe; give the name of a file")
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(path)  # refuses a name that is too long
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(f"{what} {path} cannot be written: {error.strerror}") from error
+
+
+def same_file(path: str, other: str) -> bool:
+    """Whether two paths are those of one file, also by a link."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return os.path.realpath(path) == os.path.realpath(other)
 
 
 def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64] | None, classes: NDArray[Any]) -> None:

@@ -81,7 +81,7 @@ def plot(
     """
     from gpuboost.cli.outputs import check_output
 
-    check_output(out, SUFFIXES)
+    check_output(out, SUFFIXES, (source, data, target_file, cost_matrix))
     chosen = {name: value for name, value in given.items() if value is not None and value is not False}
     texts = {"sample_weight": weight, "cost_matrix": cost_matrix, "columns": columns, "at": at}
     chosen |= {name: value for name, value in texts.items() if value}

@@ -50,7 +50,7 @@ def predict(
     if out == "-" and as_json:
         raise click.UsageError("--out - and --json both write to the standard output; give a file")
     if out != "-":
-        check_output(out, SUFFIXES)
+        check_output(out, SUFFIXES, (model, data, cost_matrix))
     printer = options.Printer(as_json, quiet)
     fitted = open_model(model, device, jobs)
     costs = read_costs(cost_matrix, fitted.classes) if cost_matrix else None

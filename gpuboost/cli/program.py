@@ -76,6 +76,6 @@ def message(error: Exception) -> str:
 
 
 def show_warning(text: Warning | str, category: type[Warning], *_: Any) -> None:
-    """Print a warning of ours in a line; those of other libraries are for programmers."""
-    if issubclass(category, UserWarning):
+    """Print a warning that is for users in a line; others, such as those of deprecation, are for programmers."""
+    if issubclass(category, (UserWarning, RuntimeWarning)):  # the latter of a checkpoint that cannot be written
         click.echo(f"Warning: {' '.join(str(text).split())}", err=True)
