@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_growth, cpu_heavy, cpu_quick, cpu_search
+from gpuboost.backends import cpu_heavy, cpu_histograms, cpu_quick, cpu_search, cpu_sweeps
 from gpuboost.backends.base import SLOT, START, STOP, Frontier, Stats
-from gpuboost.backends.cpu_growth import Best, criterion_number, of_tree, slots_needed, unrolled
+from gpuboost.backends.cpu_growth import of_tree, slots_needed
 from gpuboost.backends.cpu_heavy import Rule
+from gpuboost.backends.cpu_histograms import unrolled
 from gpuboost.backends.cpu_quick import ADDED_HEAVY, ADDED_LIGHT, HEAVY, LIGHT_ROWS, VISITED_LIGHT
 from gpuboost.backends.cpu_search import Columns
+from gpuboost.backends.cpu_sweeps import Best, criterion_number
 from gpuboost.backends.simd import padded
 from gpuboost.backends.threads import Team
 
@@ -305,7 +307,7 @@ class Together:
             histogram = self.memory.histograms[nodes[m, SLOT]] if bests else self.memory.histograms[0][:0]
             if bests and light[s] == 0:
                 settled = (nodes[m], growth.totals[m], growth.edges[m])
-                cpu_growth.settle(bests[s], columns.bin_offsets, histogram, *settled)
+                cpu_sweeps.settle(bests[s], columns.bin_offsets, histogram, *settled)
             else:
                 self.finish(m, histogram, self.memory.bounds[s], masses, light[s])
 
@@ -321,7 +323,7 @@ class Together:
         parts = none if n_chunks == 1 else np.zeros((n_chunks, *child.shape), np.int32)
         sums = parts if n_chunks > 1 else memory.histograms[slot : slot + 1]
         counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, rows, growth.q, sums)
-        loop: Any = cpu_growth.histogram_of_classes if self.rule.one_hot else cpu_growth.histogram
+        loop: Any = cpu_histograms.histogram_of_classes if self.rule.one_hot else cpu_histograms.histogram
         how: Any = self.rule.n_classes if self.rule.one_hot else self.lanes
         memory.counts[ADDED_HEAVY] += sum(self.team.map(loop, n_blocks * n_chunks, work, *counting, how))
         shared = (columns, growth.heavy[small], growth.heavy[large], self.rule, masses[0], *light[:2])

@@ -12,9 +12,9 @@ of the light ones, and for the best score of a feature, its empty side included,
     "rebel":  score <= score_m - loss_m + loss, the losses being those of the constant classifier.
 
 So the light rows are counted for those features only whose bound is not below the best score that has been found. The two ways
-to the sums of the heavy rows are those of all features at once: for many rows the histograms of `gpuboost.backends.cpu_growth`,
-with the larger sibling by subtraction; for few rows, block by block of features in the second-level cache, visiting only bins
-that hold any of them.
+to the sums of the heavy rows are those of all features at once: for many rows `gpuboost.backends.cpu_histograms`, with the
+larger sibling by subtraction; for few rows, block by block of features in the second-level cache, visiting only bins that hold
+any of them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuboost.backends import cpu_growth
+from gpuboost.backends import cpu_growth, cpu_histograms, cpu_sweeps
 from gpuboost.backends.base import BASELINE, CUT, FEATURE, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
-from gpuboost.backends.cpu_growth import EDGE, GINI, REBEL, Best, add_row, rounding
 from gpuboost.backends.cpu_heavy import Rule, first_from
+from gpuboost.backends.cpu_histograms import add_row
 from gpuboost.backends.cpu_one_hot import CLASS, WEIGHT
 from gpuboost.backends.cpu_search import Columns, at_least, constant_score, search_blocks, worth
+from gpuboost.backends.cpu_sweeps import EDGE, GINI, REBEL, Best, rounding
 from gpuboost.backends.jit import Array, Int, compiled
 
 HEAVY, LIGHT = 0, 1
@@ -122,11 +123,11 @@ def sweep(
 ) -> Any:
     offsets, has_missing = columns.bin_offsets, columns.has_missing
     if rule.criterion == GINI:
-        return cpu_growth.sweep_gini(f, offsets, has_missing, histogram, start, rule.n_classes, 0, whole, best)
+        return cpu_sweeps.sweep_gini(f, offsets, has_missing, histogram, start, rule.n_classes, 0, whole, best)
     if rule.criterion == REBEL:
         roots = np.empty(len(mass), np.float64)
-        return cpu_growth.sweep_rebel(f, offsets, has_missing, histogram, start, rule.n_classes, 0, mass, roots, best)
-    return cpu_growth.sweep(f, offsets, has_missing, histogram, start, work[0], rule.n_classes, 0, best, lanes)
+        return cpu_sweeps.sweep_rebel(f, offsets, has_missing, histogram, start, rule.n_classes, 0, mass, roots, best)
+    return cpu_sweeps.sweep(f, offsets, has_missing, histogram, start, work[0], rule.n_classes, 0, best, lanes)
 
 
 @compiled
@@ -146,7 +147,7 @@ def sweep_pair(
     scores: Array,
     lanes: tuple[int, ...],
 ) -> tuple[Best, Best]:
-    """Finish and sweep the histograms of two siblings' heavy rows, as `gpuboost.backends.cpu_growth.finish`.
+    """Finish and sweep the histograms of two siblings' heavy rows, as `gpuboost.backends.cpu_sweeps.finish`.
 
     ``scores`` (2, n_features) gets the best of each feature, or a score that is too low to matter.
     """
@@ -159,7 +160,7 @@ def sweep_pair(
     whole, other_whole = worth(start, rule, mass), worth(other_start, rule, mass)
     for u in range(lo, hi):
         f = columns.usable[u]
-        cpu_growth.complete(f, columns.bin_offsets, columns.skipped, start, parts, child, other, work[0], lanes)
+        cpu_histograms.complete(f, columns.bin_offsets, columns.skipped, start, parts, child, other, work[0], lanes)
         now = at_least(best, constant, criterion, light)
         now = sweep(f, columns, child, start, rule, mass, whole, work, now, lanes)
         scores[0, f] = now[0]
@@ -315,9 +316,9 @@ def expand(
         counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, own, q)
         sums = memory.histograms[slot : slot + 1]
         if rule.one_hot:
-            memory.counts[ADDED_HEAVY] += cpu_growth.histogram_of_classes(0, n_blocks, *counting, sums, rule.n_classes)
+            memory.counts[ADDED_HEAVY] += cpu_histograms.histogram_of_classes(0, n_blocks, *counting, sums, rule.n_classes)
         else:
-            memory.counts[ADDED_HEAVY] += cpu_growth.histogram(0, n_blocks, *counting, sums, lanes)
+            memory.counts[ADDED_HEAVY] += cpu_histograms.histogram(0, n_blocks, *counting, sums, lanes)
         bests = sweep_pair(
             0,
             len(columns.usable),
@@ -339,7 +340,7 @@ def expand(
             m = pair[s]
             histogram = memory.histograms[nodes[m, SLOT]] if n_heavy > few else none
             if light[s] == 0 and n_heavy > few:
-                cpu_growth.settle(bests[s], columns.bin_offsets, histogram, nodes[m], growth.totals[m], growth.edges[m])
+                cpu_sweeps.settle(bests[s], columns.bin_offsets, histogram, nodes[m], growth.totals[m], growth.edges[m])
             else:
                 finish(m, columns, growth, memory, histogram, memory.bounds[s], rule, masses, light[s], lanes)
 

@@ -10,17 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuboost.backends import cpu_growth
-from gpuboost.backends.cpu_growth import AHEAD, EDGE, GINI, REBEL, Best, add_row, differing, gini, move, purity, rounding
+from gpuboost.backends import cpu_sweeps
 from gpuboost.backends.cpu_heavy import Rule
+from gpuboost.backends.cpu_histograms import AHEAD, add_row, differing
 from gpuboost.backends.cpu_one_hot import CLASS, WEIGHT
+from gpuboost.backends.cpu_sweeps import EDGE, GINI, REBEL, Best, gini, move, purity, rounding
 from gpuboost.backends.jit import Array, Float, Int, compiled
 from gpuboost.backends.simd import lowest_bit, prefetch, sweep_row
 from gpuboost.binning import MISSING_CODE
 
 
 class Columns(NamedTuple):
-    """The codes of a `gpuboost.backends.cpu_backend.CpuMatrix`, the features that may be cut, and their bits in each block."""
+    """The codes of a `gpuboost.backends.cpu_matrix.CpuMatrix`, the features that may be cut, and their bits in each block."""
 
     blocks: Array
     masks: Array
@@ -44,7 +45,7 @@ def fill(
 ) -> Int:
     """Add up ``q`` over ``rows`` by bin of the block's features in ``mask``, without their skipped bins; return how often.
 
-    See `gpuboost.backends.cpu_growth.histogram`.
+    See `gpuboost.backends.cpu_histograms.histogram`.
     """
     n_rows, width = columns.blocks.shape[1:]
     n_columns, n_channels, first = q.shape[1], sums.shape[1], block * width
@@ -138,7 +139,7 @@ def worth(start: Array, rule: Rule, mass: Array) -> Float:
     if rule.criterion == GINI:
         return purity(start, rule.n_classes)
     if rule.criterion == REBEL:
-        return cpu_growth.exponential_loss(start, mass, np.empty(len(mass), np.float64))
+        return cpu_sweeps.exponential_loss(start, mass, np.empty(len(mass), np.float64))
     return 0.0
 
 
@@ -146,7 +147,7 @@ def worth(start: Array, rule: Rule, mass: Array) -> Float:
 def search_edge(
     f: int, at: int, bins: Array, sums: Array, start: Array, work: Array, best: Best, lanes: tuple[int, ...]
 ) -> Best:
-    """As `gpuboost.backends.cpu_growth.sweep`, over the listed bins. The feature's sums begin in row ``at`` of ``sums``."""
+    """As `gpuboost.backends.cpu_sweeps.sweep`, over the listed bins. The feature's sums begin in row ``at`` of ``sums``."""
     n_channels = len(start)
     score, feature, chosen, side = best
     flat, edges, missing = sums.reshape(-1), work[0], work[1]
@@ -178,7 +179,7 @@ def search_edge(
 def search_gini(
     f: int, at: int, bins: Array, sums: Array, start: Array, n_classes: int, whole: float, work: Array, best: Best
 ) -> Best:
-    """As `gpuboost.backends.cpu_growth.sweep_gini`, over the listed bins."""
+    """As `gpuboost.backends.cpu_sweeps.sweep_gini`, over the listed bins."""
     n_channels = len(start)
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
@@ -211,7 +212,7 @@ def search_gini(
 def search_rebel(
     f: int, at: int, bins: Array, sums: Array, start: Array, mass: Array, whole: float, work: Array, best: Best
 ) -> Best:
-    """As `gpuboost.backends.cpu_growth.sweep_rebel`, over the listed bins."""
+    """As `gpuboost.backends.cpu_sweeps.sweep_rebel`, over the listed bins."""
     n_channels = len(start)
     score, feature, chosen, side = best
     most, roots, flat = np.int64(score).view(np.float64), np.empty(len(mass), np.float64), sums.reshape(-1)
@@ -223,7 +224,7 @@ def search_rebel(
         for s in range(n_sides):
             for c in range(n_channels):
                 work[s, c] -= 2 * flat[(at + bins[i]) * n_channels + c]
-            found = whole - cpu_growth.exponential_loss(work[s], mass, roots)
+            found = whole - cpu_sweeps.exponential_loss(work[s], mass, roots)
             if found > most:
                 most, feature, chosen, side = found, f, bins[i], 1 - s
     return np.float64(most).view(np.int64), feature, chosen, side

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import gpuboost
-from gpuboost.backends import cpu_growth, jit
+from gpuboost.backends import cpu_sweeps, jit
 
 
 def test_a_change_of_any_source_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop: Any = cpu_growth.purity
+    loop: Any = cpu_sweeps.purity
     codegen = loop.targetctx.codegen()
     keys = [loop._cache._index_key((), codegen)]
     monkeypatch.setattr(jit, "SOURCES", "others")
@@ -25,7 +25,7 @@ def test_a_change_of_any_source_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
 
 LOOP = """
 import numpy as np
-from gpuboost.backends.cpu_growth import purity
+from gpuboost.backends.cpu_sweeps import purity
 purity(np.array([3, 1], np.int32), 2)
 print(sum(purity.stats.cache_hits.values()), sum(purity.stats.cache_misses.values()))
 """

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gpuboost.backends import cpu_growth, cpu_heavy, cpu_pruning, cpu_quick
+from gpuboost.backends import cpu_heavy, cpu_pruning, cpu_quick, cpu_sweeps
 from gpuboost.backends.base import FEATURE, GAIN, LEFT, START, STOP, Backend, Frontier, Start, Stats
 from gpuboost.backends.cpu_backend import CpuBackend
 from gpuboost.backends.cpu_pruning import FIRST_WAIT, LAST_WAIT, Experience
@@ -257,7 +257,7 @@ def test_bounds_as_the_loops_have_them() -> None:
         *(np.zeros((1, 1, 16), np.uint8), np.ones(1, np.uint64), np.arange(2)), *[np.zeros(3, np.int64)] * 3
     )
     heavy, total, none = np.array([6, 2], np.int32), np.array([7, 3], np.int32), np.zeros((2, 0), np.int64)
-    edge, gini = (cpu_heavy.Rule(c, 2, False) for c in (cpu_growth.EDGE, cpu_growth.GINI))
+    edge, gini = (cpu_heavy.Rule(c, 2, False) for c in (cpu_sweeps.EDGE, cpu_sweeps.GINI))
     scores = np.array([8, 10], np.int64)
     cpu_quick.to_bounds(scores, columns, heavy, total, edge, none, 2)
     assert scores.tolist() == [10, 12]
@@ -267,7 +267,7 @@ def test_bounds_as_the_loops_have_them() -> None:
     assert scores.view(np.float64) == pytest.approx([1.7, 3.2], abs=1e-10)
     assert (scores.view(np.float64) > [1.7, 3.2]).all()
     # s+ s- of the heavy rows: (4, 1) and (3, 3) units; with the light ones: (5, 1) and (3, 4). loss = 2 sqrt(s+ s-).
-    masses, rebel = np.array([[5, 6], [6, 7]]), cpu_heavy.Rule(cpu_growth.REBEL, 2, False)
+    masses, rebel = np.array([[5, 6], [6, 7]]), cpu_heavy.Rule(cpu_sweeps.REBEL, 2, False)
     scores = np.array([0.0, 1.0]).view(np.int64)
     cpu_quick.to_bounds(scores, columns, np.array([3, 0], np.int32), np.array([4, -1], np.int32), rebel, masses, 2)
     more = 2 * (math.sqrt(5) + math.sqrt(12)) - 2 * (2 + 3)
@@ -277,17 +277,17 @@ def test_bounds_as_the_loops_have_them() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_moving_rows_changes_a_gini_score_by_twice_their_mass_at_most(seed: int) -> None:
-    """What `cpu_growth.sweep_gini` skips cuts by, in exact arithmetic; and that its float64 scores are as near as it says."""
+    """What `cpu_sweeps.sweep_gini` skips cuts by, in exact arithmetic; and that its float64 scores are as near as it says."""
     rng = np.random.default_rng(seed)
     left, right, moved = rng.integers(0, 10 ** rng.integers(1, 8), (3, int(rng.integers(1, 40))))
     scores = [purity_by_hand(a) + purity_by_hand(b) for a, b in ((left, right + moved), (left + moved, right))]
     assert abs(scores[1] - scores[0]) <= 2 * int(moved.sum())
     start, k = (left + right + moved).astype(np.int32), len(left)
-    whole = cpu_growth.purity(start, k)
+    whole = cpu_sweeps.purity(start, k)
     for sums, score in zip((left, left + moved), scores, strict=True):
-        found = cpu_growth.gini(sums.astype(np.int32), start, k, whole)
+        found = cpu_sweeps.gini(sums.astype(np.int32), start, k, whole)
         exact = score - purity_by_hand(start.astype(np.int64))
-        assert abs(Fraction(found) - exact) * 2 <= Fraction(cpu_growth.rounding(start, k))
+        assert abs(Fraction(found) - exact) * 2 <= Fraction(cpu_sweeps.rounding(start, k))
 
 
 # ---- what is pruned ----------------------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ def test_rows_are_sorted_by_mass(seed: int, survivors: float) -> None:
     q = (rng.integers(-9, 10, (n_rows, n_classes)) * 4 ** rng.integers(0, 12, (n_rows, 1))).astype(np.int32)
     rows = rng.permutation(n_rows)[: rng.integers(1, n_rows + 1)].astype(np.int32)
     mass, level, out = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.uint8), np.zeros_like(rows)
-    rule = cpu_heavy.Rule(cpu_growth.EDGE, n_classes, False)
+    rule = cpu_heavy.Rule(cpu_sweeps.EDGE, n_classes, False)
     light, total = cpu_heavy.sort_rows(rows, q, rule, 2.0, 4.0, survivors, mass, level, out)
     expected = abs(q.astype(np.int64)).sum(axis=1)
     assert (mass[rows] == expected[rows]).all()
