@@ -84,6 +84,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """Return the public names, those that are loaded when they are asked for included."""
+    return sorted([*__all__, "ALGORITHMS", "__version__"])
+
+
 def fit(
     X: Any,
     y: Any,
@@ -124,14 +129,20 @@ def fit(
     DeviceUnavailableError
         If the device was asked for and cannot be used.
     """
+    from gpuboost.hints import did_you_mean
+
     if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm must be one of {sorted(ALGORITHMS)}, got {algorithm!r}")
+        raise ValueError(
+            f"algorithm must be one of {sorted(ALGORITHMS)}, got {algorithm!r}{did_you_mean(str(algorithm), ALGORITHMS)}"
+        )
     estimator = __getattr__(ALGORITHMS[algorithm])
     known = estimator().get_params()
     unknown = sorted(set(params) - set(known))
     if unknown:
-        raise ValueError(f"{estimator.__name__} has no parameter {unknown[0]!r}; it has {sorted(known)}")
-    model = estimator(device=device, **params)
+        hint = did_you_mean(unknown[0], known)
+        raise ValueError(f"{estimator.__name__} has no parameter {unknown[0]!r}{hint}; it has {sorted(known)}")
+    model = estimator(**params)
+    model.device = device  # an estimator that does not declare it has it, too
     fitted: BoostingClassifier = model.fit(X, y, sample_weight=sample_weight, eval_set=eval_set)
     return fitted
 

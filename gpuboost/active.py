@@ -415,7 +415,7 @@ class ActiveLearner:
             rows = self.query()[: limit - len(self._state.rows)]
             if not len(rows):
                 break
-            self.teach(rows, ask(rows.copy()))
+            self.teach(rows, answers(ask(rows.copy()), len(rows)))
         return self
 
     def _should_stop(self) -> bool:
@@ -581,6 +581,17 @@ def pool_labels(y: Any, n_rows: int) -> Oracle:
     """Return the labels of the whole pool as a function of rows; only those that are asked for must be there."""
     labels = one_label_a_row(raw_labels(y, n_rows, "oracle"), "oracle")
     return lambda rows: label_array(labels, n_rows, "oracle", rows)
+
+
+def answers(labels: Any, n_rows: int) -> Any:
+    """Return what an oracle has said if it has one label for each row that it was asked about."""
+    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) == 0:
+        raise TypeError(
+            f"oracle must return a list of one label for each row that it is given, {n_rows} here, got {labels!r:.80}"
+        )
+    if len(labels) != n_rows:
+        raise ValueError(f"oracle must return one label for each of the {n_rows} rows that it is given, got {len(labels)}")
+    return labels
 
 
 def one_label_a_row(labels: NDArray[Any], name: str) -> NDArray[Any]:

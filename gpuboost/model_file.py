@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping
+from hashlib import file_digest
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -108,8 +109,9 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        "path", "n_bytes", "sha256" (of the whole file: equal for equal models), "format", "gpuboost" (the version that wrote
-        it), "estimator", "parameters" (dict, those of the machine left out), "classes" (ndarray), "multi_label", "n_features",
+        "path", "n_bytes", "sha256" (of the file, as sha256sum says: equal for equal models), "format", "gpuboost" (the
+        version that wrote it), "estimator", "parameters" (dict, those of the machine left out), "classes" (ndarray),
+        "multi_label", "n_features",
         "feature_names" (list or None), "n_rounds", "n_trees", "n_nodes", "n_leaves", "digest" (of the trees, as
         ``ensemble_.digest()``), "n_rounds_run" (those after the best one included), "stop_reason", "seed" (int or None),
         "fitted" (dict of fitted attributes), "history" (dict of list, without "seconds"), "extra" (dict of str), "importances"
@@ -121,8 +123,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         As `gpuboost.load`.
     """
     file = read(path)
+    with open(path, "rb") as bytes_of_it:
+        sha256 = file_digest(bytes_of_it, "sha256").hexdigest()
     try:
-        return _description(file, os.fspath(path))
+        return _description(file, os.fspath(path)) | {"sha256": sha256}
     except (ValueError, TypeError, RecursionError) as error:
         bad_file(path, error)
 
@@ -141,7 +145,7 @@ def _content(model: BoostingClassifier, extra: dict[str, str]) -> tuple[dict[str
         raise TypeError(f"extra must be a dict of str, got {extra!r:.100}")
     arrays: Arrays = {}
     values = {k: v for k, v in model.get_params(deep=False).items() if k not in OF_THE_MACHINE}
-    if isinstance(values["random_state"], (np.random.Generator, np.random.RandomState)):
+    if isinstance(values.get("random_state"), (np.random.Generator, np.random.RandomState)):
         values["random_state"] = model._seed
     names = model._column_names
     content = {
@@ -315,7 +319,6 @@ def _description(file: TensorFile, path: str) -> dict[str, Any]:
     return {
         "path": path,
         "n_bytes": file.n_bytes,
-        "sha256": file.sha256,
         "format": content["format"],
         "gpuboost": content["gpuboost"],
         "estimator": content["estimator"],

@@ -69,14 +69,11 @@ class TensorFile:
     content : dict
         What the JSON text says.
     arrays : dict of ndarray
-    sha256 : str
-        The checksum, hexadecimal.
     n_bytes : int
     """
 
     content: dict[str, Any]
     arrays: Arrays
-    sha256: str
     n_bytes: int
 
 
@@ -140,10 +137,10 @@ def read(path: str | os.PathLike[str]) -> TensorFile:
             newer = f"is of a newer gpuboost: its format is {int(found[2])}, and this version reads up to {FORMAT}"
             _refuse(name, newer, "update gpuboost")
         n_header = int.from_bytes(head[:8], "little")
-        if not CHECKSUM.stop < 8 + n_header <= min(size, 8 + MAX_HEADER) or _sha256(file) != found[1].decode():
+        if not CHECKSUM.stop < 8 + n_header <= min(size, 8 + MAX_HEADER) or _checksum(file) != found[1].decode():
             _refuse(name, "is damaged or cut short: its bytes do not match its checksum", "fetch or save it again")
         try:
-            return TensorFile(*_read_checked(file, n_header, size), sha256=found[1].decode(), n_bytes=size)
+            return TensorFile(*_read_checked(file, n_header, size), n_bytes=size)
         except (ValueError, RecursionError) as error:
             bad_file(name, error)
 
@@ -169,7 +166,7 @@ def _foreign(head: bytes) -> tuple[str, str]:
     return "is no model file of gpuboost, or its beginning is damaged", "use a file that model.save has written"
 
 
-def _sha256(file: BinaryIO) -> str:
+def _checksum(file: BinaryIO) -> str:
     """Return the SHA-256 of a file with zeros in the checksum's place."""
     sha, block = hashlib.sha256(), bytearray(1 << 20)
     file.seek(0)

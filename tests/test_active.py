@@ -641,7 +641,6 @@ def test_wrong_numbers_of_rows(n: Any) -> None:
     [
         (Y[:9], "oracle must have one entry for each of the 150 rows of X, got 9"),
         (CLOUDS.signs > 0, r"oracle must be one label a row, got shape \(150, 3\)"),
-        (lambda rows: [0], "labels must have one entry for each of the 9 rows in indices, got 1"),
     ],
 )
 def test_wrong_oracles(oracle: Any, message: str) -> None:
@@ -829,6 +828,22 @@ def test_dates_of_several_units() -> None:
 def test_labels_that_are_no_list(labels: Any) -> None:
     with pytest.raises(ValueError, match=f"labels must have the shape .*, got the {type(labels).__name__} "):
         clouds().teach([0, 1, 2], labels)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        ("red", TypeError, "oracle must return a list of one label for each row that it is given, 9 here, got 'red'"),
+        (3, TypeError, "9 here, got 3"),
+        (np.array(3), TypeError, r"9 here, got array\(3\)"),
+        (["red"], ValueError, "oracle must return one label for each of the 9 rows that it is given, got 1"),
+    ],
+)
+def test_wrong_answers_of_an_oracle(answer: Any, error: type[Exception], message: str) -> None:
+    learner = clouds()
+    with pytest.raises(error, match=message):
+        learner.run(lambda rows: answer)
+    assert len(learner.rows_) == 0
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ConnectionError])

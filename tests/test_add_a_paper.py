@@ -17,7 +17,9 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import gpuboost
 from gpuboost.boosters.samme import SAMME
+from tests.cli.tables import QUICK, flowers, told, write
 from tests.problems import blobs, fit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,6 +89,35 @@ def test_the_estimator_has_what_it_does_not_declare() -> None:
     assert len(digests) == 1
     with pytest.raises(ValueError, match="max_leaf_nodes must be an integer of at least 2, got 1"):
         Gentle(max_leaf_nodes=1).fit(X, y)
+
+
+def test_a_registered_algorithm_is_one_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(gpuboost.ALGORITHMS, "gentle", "GentleAdaBoostClassifier")
+    monkeypatch.setattr("gpuboost.estimators.GentleAdaBoostClassifier", Gentle, raising=False)
+    assert told("algorithms")["gentle"] == {
+        "estimator": "GentleAdaBoostClassifier",
+        "paper": "Friedman, Hastie and Tibshirani 2000",
+        "use": "Gentle AdaBoost.MH with Hamming trees",
+    }
+    names, rows = flowers()
+    data, out = write(tmp_path / "t.csv", names, rows), tmp_path / "m.safetensors"
+    fit = ("fit", data, "--target", "kind", "--algorithm", "gentle", "--jobs", "1", *QUICK)
+    digest = told(*fit, "--out", out, "--checkpoint", "2")["digest"]
+    model: Any = gpuboost.load(out, device="cpu", n_jobs=1)
+    assert type(model) is Gentle
+    assert model.get_params() == {"n_estimators": 4, "max_leaf_nodes": 8, "device": "cpu"}
+    assert told("inspect", out)["parameters"] == {"n_estimators": 4, "max_leaf_nodes": 8}
+    X, y = np.array([row[:-1] for row in rows], float), [row[-1] for row in rows]
+    same = gpuboost.fit(X, y, algorithm="gentle", n_estimators=4, device="numpy")
+    assert model.ensemble_.digest() == same.ensemble_.digest() == digest
+    same.save(tmp_path / "same")
+    loaded: Any = gpuboost.load(tmp_path / "same", device="cpu")
+    assert loaded.predict(X).tolist() == same.predict(X).tolist()
+    longer = Gentle(n_estimators=6, device="cpu").fit(X, y)
+    loaded.warm_start, loaded.n_estimators = True, 6  # of which it declares one
+    assert loaded.fit(X, y).ensemble_.digest() == longer.ensemble_.digest()
+    bench = ("bench", "--algorithm", "gentle", "--device", "numpy", "--rounds", "2", "--rows", "40", "--jobs", "1")
+    assert told(*bench)["runs"][0]["algorithm"] == "gentle"
 
 
 def test_the_shares_of_the_classes_without_a_column() -> None:

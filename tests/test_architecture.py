@@ -162,6 +162,13 @@ def test_import_is_light() -> None:
     assert loaded & heavy == set()
 
 
+def test_what_is_loaded_on_use_is_listed() -> None:
+    names = dir(gpuboost)
+    assert names == sorted({*gpuboost.__all__, "ALGORITHMS", "__version__"})
+    assert all(hasattr(gpuboost, name) for name in names)
+    assert loaded_by("import gpuboost; dir(gpuboost)") & {"sklearn", "numba", "difflib"} == set()
+
+
 def test_engine_loads_numpy_only() -> None:
     engine = [
         name for name in MODULES if name.split("/")[0].removesuffix(".py") in ("learners", "boosters", "training", "ensemble")

@@ -20,9 +20,10 @@ from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import gpuboost
-from gpuboost import GambleClassifier, cost_scorer, mean_cost, min_cost_labels
+from gpuboost import GambleClassifier, RebelClassifier, cost_scorer, mean_cost, min_cost_labels
 from gpuboost.costs import check_cost_matrix
 from gpuboost.estimators import costs as decisions
 
@@ -386,6 +387,25 @@ def test_a_grid_search_by_costs() -> None:
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], means, rtol=1e-14)
     assert search.best_params_["n_estimators"] == grid["n_estimators"][int(np.argmax(means))]
     assert search.score(X, Y) == -mean_cost(Y, search.predict(X), TABLE)
+
+
+@pytest.mark.parametrize("wrap", [clone, make_pipeline])
+def test_both_ways_compete_in_a_search(wrap: Any) -> None:
+    """A model that was trained by costs has no probabilities to decide by: what it predicts is scored."""
+    prefix = "" if wrap is clone else "rebelclassifier__"
+    model = wrap(RebelClassifier(device="cpu", n_jobs=1, n_estimators=3))
+    grid = {f"{prefix}cost_matrix": [None, TABLE]}
+    search = GridSearchCV(model, grid, scoring=cost_scorer(TABLE, min_cost=True), cv=FOLDS, error_score="raise").fit(X, Y)
+    means = [
+        np.mean(by_hand(clone(model).set_params(**{f"{prefix}cost_matrix": costs}), TABLE, min_cost=costs is None))
+        for costs in (None, TABLE)
+    ]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], means, rtol=1e-14)
+
+
+def test_others_without_probabilities_are_refused() -> None:
+    with pytest.raises(AttributeError, match="predict_proba"):
+        cost_scorer(TABLE, min_cost=True)(LinearSVC().fit(X, Y), X, Y)
 
 
 @pytest.mark.parametrize("min_cost", [False, True])

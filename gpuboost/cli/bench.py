@@ -103,17 +103,20 @@ def generated(n_rows: int, n_features: int, n_classes: int) -> tuple[Any, Any]:
 
 def one_run(X: Any, y: Any, algorithm: str, device: str, rounds: int, jobs: int | None) -> dict[str, Any]:
     """Train and test once."""
-    from gpuboost import fit
+    import gpuboost
+    from gpuboost.cli.settings import set_all
 
     order = np.random.default_rng(0).permutation(len(y))
     n_train = len(y) - len(y) // 4
     take = X.take if hasattr(X, "column_names") else X.__getitem__
     train, test = order[:n_train], order[n_train:]
-    shared: dict[str, Any] = {"algorithm": algorithm, "device": options.device_of(device), "n_jobs": jobs, "random_state": 0}
-    fit(take(train[:WARM_UP_ROWS]), y[train[:WARM_UP_ROWS]], n_estimators=WARM_UP_ROUNDS, **shared)
+    model = getattr(gpuboost, gpuboost.ALGORITHMS[algorithm])()
+    set_all(model, device=options.device_of(device), n_jobs=jobs, random_state=0, n_estimators=WARM_UP_ROUNDS)
+    model.fit(take(train[:WARM_UP_ROWS]), y[train[:WARM_UP_ROWS]])
+    set_all(model, n_estimators=rounds)
     X_train = take(train)
     begun = time.perf_counter()
-    model = fit(X_train, y[train], n_estimators=rounds, **shared)
+    model.fit(X_train, y[train])
     seconds = time.perf_counter() - begun
     return {
         "algorithm": algorithm,

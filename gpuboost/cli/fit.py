@@ -83,13 +83,13 @@ def fit(
     the training rows, and predict and evaluate take the others.
     """
     from gpuboost.cli.outputs import check_output
-    from gpuboost.cli.settings import parse
+    from gpuboost.cli.settings import parse, set_all
     from gpuboost.cli.tables import Reading
     from gpuboost.devices import open_backend
 
     printer = options.Printer(as_json, quiet)
     check_algorithm(algorithm)
-    parameters = {"random_state": 0, **parse(settings, algorithm)}
+    parameters = parse(settings, algorithm)
     if out.lower().endswith(OTHER_KINDS):
         raise ValueError(f"--out {out} has the suffix of another kind of file; choose for instance .safetensors")
     read = (data, target_file, valid, cost_matrix)
@@ -102,7 +102,7 @@ def fit(
     reading = Reading(not no_header, missing, printer.note)
     sets = read_sets(reading, data, target, target_file, valid, weight, drop)
     estimator = make_estimator(algorithm, parameters, cost_matrix, sets.classes)
-    estimator.set_params(device=options.device_of(device), n_jobs=jobs)
+    set_all(estimator, device=options.device_of(device), n_jobs=jobs, random_state=parameters.get("random_state", 0))
     record = RunRecord(sets.target, list(missing), sets.layout, chosen(algorithm, estimator, sets, weight), sets.digest())
     if resume and finished(out, record):
         text = f"{out} is the finished model of this very run: there is nothing to do"
@@ -121,14 +121,12 @@ def checkpoint_of(out: str) -> str:
 
 def check_algorithm(name: str) -> None:
     """Raise a UsageError for an algorithm that there is not."""
-    import difflib
-
     from gpuboost import ALGORITHMS
+    from gpuboost.hints import did_you_mean
 
     if name not in ALGORITHMS:
-        close = difflib.get_close_matches(name, ALGORITHMS, 1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise click.UsageError(f"--algorithm {name}: there is no such algorithm; {hint}known are {', '.join(ALGORITHMS)}")
+        hint = did_you_mean(name, ALGORITHMS)
+        raise click.UsageError(f"--algorithm {name}: there is no such algorithm{hint}; known are {', '.join(ALGORITHMS)}")
 
 
 # ---- data --------------------------------------------------------------------------------------------------------------------
@@ -298,6 +296,7 @@ class Run:
             If it is of another run, or cannot be read.
         """
         import gpuboost
+        from gpuboost.cli.settings import set_all
         from gpuboost.model_file import describe
 
         if not os.path.exists(self.checkpoint):
@@ -316,7 +315,8 @@ class Run:
                 "checkpoint to start from the beginning"
             )
         model = gpuboost.load(self.checkpoint, device=self.estimator.device, n_jobs=self.estimator.n_jobs)
-        self.estimator = model.set_params(warm_start=True, n_estimators=self.estimator.n_estimators)
+        set_all(model, warm_start=True, n_estimators=self.estimator.n_estimators)
+        self.estimator = model
         self.done = int(model.n_estimators_)
         self.printer.note(f"Going on from round {self.done} of {self.checkpoint}")
 
@@ -324,12 +324,13 @@ class Run:
         """Train and save; return the facts, and what to print."""
         from gpuboost.checkpoint import Checkpoint
         from gpuboost.cli.progress import ProgressReport
+        from gpuboost.cli.settings import set_all
 
         report = None if self.printer.quiet else ProgressReport(self.estimator.n_estimators, self.done)
         callbacks: list[Any] = [] if report is None else [report]
         if self.every:
             callbacks.append(Checkpoint(self.checkpoint, every=self.every, extra=self.record.extra()))
-        self.estimator.set_params(callbacks=callbacks)
+        set_all(self.estimator, callbacks=callbacks)
         begun = time.perf_counter()
         interrupt_on_hangup()
         try:
@@ -367,6 +368,7 @@ class Run:
             "features": int(model.n_features_in_),
             "classes": len(model.classes_),
             "rounds": int(model.n_estimators_),
+            "rounds_run": written["n_rounds_run"],
             "resumed_from": self.done,
             "stop_reason": model.stop_reason_,
             **last,
@@ -375,8 +377,9 @@ class Run:
             "digest": written["digest"],
             "sha256": written["sha256"],
         }
+        how = options.ending(model.stop_reason_, facts["rounds"], facts["rounds_run"])
         errors = "".join(f", {name.replace('_', ' ')} {100 * last[name]:.2f} %" for name in last if name.endswith("_error"))
         return facts, (
             f"{facts['rows']} rows, {facts['features']} features, {facts['classes']} classes: {facts['rounds']} rounds in "
-            f"{seconds:.1f} s on {facts['device']} ({model.stop_reason_}){errors}\n{self.out}: sha256 {written['sha256']}"
+            f"{seconds:.1f} s on {facts['device']} ({how}){errors}\n{self.out}: sha256 {written['sha256']}"
         )

@@ -32,10 +32,10 @@ def report(facts: dict[str, Any]) -> str:
     """Return the facts as text."""
     from gpuboost.label_values import python_labels
 
+    how = options.ending(facts["stop_reason"], facts["n_rounds"], facts["n_rounds_run"])
     lines = {
         "model": f"{facts['estimator']}, {facts['n_bytes']} bytes by gpuboost {facts['gpuboost']} (format {facts['format']})",
-        "rounds": f"{facts['n_rounds']} ({facts['stop_reason']} after {facts['n_rounds_run']}), {facts['n_trees']} trees, "
-        f"{facts['n_leaves']} leaves",
+        "rounds": f"{facts['n_rounds']} ({how}), {facts['n_trees']} trees, {facts['n_leaves']} leaves",
         "classes": listed(python_labels(facts["classes"])) + (", multi-label" if facts["multi_label"] else ""),
         "features": listed(facts["feature_names"], facts["n_features"]),
     }

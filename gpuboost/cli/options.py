@@ -70,6 +70,14 @@ class Printer:
             click.echo(text)
 
 
+def ending(reason: str, n_kept: int, n_run: int) -> str:
+    """Return how a training has ended, and that early stopping has kept the first of its rounds if it has."""
+    if n_kept == n_run:
+        return reason
+    kept = f"early stopping kept {n_kept} of {n_run}"
+    return kept if reason == "early stopping" else f"{kept}; {reason}"
+
+
 def plain(value: Any) -> Any:
     """Return a value as what JSON has: numbers that are not finite become null, what JSON lacks becomes text."""
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What all commands do with errors: one line on the standard error, and an exit status; a traceback only with ``--debug``."""
+"""What all commands do with errors: a message on the standard error, and an exit status; a traceback only with ``--debug``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import warnings
 from typing import Any
 
 import click
+
+from gpuboost.errors import DeviceUnavailableError
 
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
 """What the library raises with a message for its user."""
@@ -46,7 +48,11 @@ class Program(click.Group):
             warnings.showwarning = show_warning  # type: ignore[assignment]
             try:
                 return super().invoke(ctx)
-            except (click.ClickException, click.exceptions.Exit, click.Abort):
+            except click.ClickException as error:
+                if ctx.meta.get("json"):
+                    echo_json(error.format_message(), error.exit_code)
+                raise
+            except (click.exceptions.Exit, click.Abort):
                 raise
             except (KeyboardInterrupt, Interrupted) as error:
                 fail(ctx, f"Interrupted: {error}" if str(error) else "Interrupted.", INTERRUPTED)
@@ -60,12 +66,19 @@ def fail(context: click.Context, text: str, status: int) -> None:
     """Say what is wrong and end; with ``--json`` as the one object on the standard output, too."""
     click.echo(text, err=True)
     if context.meta.get("json"):
-        click.echo(json.dumps({"error": text.partition(": ")[2] or text, "exit_status": status}))
+        echo_json(text.partition(": ")[2] or text, status)
     context.exit(status)
 
 
+def echo_json(text: str, status: int) -> None:
+    """Say as an object what is wrong."""
+    click.echo(json.dumps({"error": text, "exit_status": status}))
+
+
 def message(error: Exception) -> str:
-    """Return what an error says, in one line."""
+    """Return what an error says, in one line; what there is to know and to do about a device has more."""
+    if isinstance(error, DeviceUnavailableError):
+        return str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     else:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import json
 from collections.abc import Sequence
 from typing import Any
 
 import click
+
+from gpuboost.hints import did_you_mean
 
 ELSEWHERE = {
     "device": "--device",
@@ -26,12 +27,13 @@ def parse(settings: Sequence[str], algorithm: str) -> dict[str, Any]:
     """Return the parameters that are set, by name.
 
     A value is JSON (``500``, ``true``, ``{"rare": 10}``), or what Python writes (``True``, ``None``); all else is text.
-    Whether it is right the estimator says.
+    Whether it is right the estimator says, now or, if that is up to the data, when it is trained.
 
     Raises
     ------
     click.UsageError
-        If a setting has no ``=``, or names a parameter that the estimator does not have, or has twice, or that has an option.
+        If a setting has no ``=``, or a value that the estimator refuses, or names a parameter that the estimator does not have,
+        or has twice, or that has an option.
     """
     import gpuboost
 
@@ -46,12 +48,17 @@ def parse(settings: Sequence[str], algorithm: str) -> dict[str, Any]:
         if name in ELSEWHERE:
             raise click.UsageError(f"--set {setting}: {name} cannot be set here; use {ELSEWHERE[name]}")
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]}? It has" if close else "it has"
-            raise click.UsageError(f"--set {setting}: {estimator.__name__} has no parameter {name}; {hint} {', '.join(known)}")
+            hint = did_you_mean(name, known)
+            raise click.UsageError(
+                f"--set {setting}: {estimator.__name__} has no parameter {name}{hint}; it has {', '.join(known)}"
+            )
         if name in chosen:
             raise click.UsageError(f"--set {setting}: {name} is set twice")
         chosen[name] = value_of(text.strip())
+    try:
+        estimator(**chosen)._check_parameters()
+    except (TypeError, ValueError) as error:
+        raise click.UsageError(f"--set: {error}") from error
     return chosen
 
 
@@ -63,6 +70,12 @@ def value_of(text: str) -> Any:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
     return text
+
+
+def set_all(estimator: Any, **values: Any) -> None:
+    """Set parameters, also those that an estimator has without declaring them: `BoostingClassifier` knows their defaults."""
+    for name, value in values.items():
+        setattr(estimator, name, value)
 
 
 def by_label(values: dict[Any, Any], classes: Sequence[Any]) -> dict[Any, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from functools import update_wrapper
+from types import FunctionType, MappingProxyType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -203,6 +204,11 @@ class ABCBoostClassifier(SoftmaxClassifier):
 class TreePerClassClassifier(SoftmaxClassifier):
     """Base class of `LogitBoostClassifier` and `MartClassifier`, which have the same parameters."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" not in vars(cls):  # a copy, by whose name Python's errors about arguments call the class
+            cls.__init__ = renamed(cls.__init__, f"{cls.__qualname__}.__init__")  # type: ignore[method-assign]
+
     def __init__(
         self,
         *,
@@ -243,6 +249,14 @@ class TreePerClassClassifier(SoftmaxClassifier):
         self.verbose = verbose
         self.warm_start = warm_start
         self.callbacks = callbacks
+
+
+def renamed(function: Any, name: str) -> Any:
+    """Return a copy of a function with another qualified name."""
+    copied = FunctionType(function.__code__, function.__globals__, function.__name__, None, function.__closure__)
+    update_wrapper(copied, function)
+    copied.__kwdefaults__, copied.__qualname__ = function.__kwdefaults__, name
+    return copied
 
 
 class LogitBoostClassifier(TreePerClassClassifier):

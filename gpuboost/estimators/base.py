@@ -277,6 +277,7 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
     def _check_parameters(self) -> None:
         parameters.check_integer("n_estimators", self.n_estimators, 1)
         parameters.check_integer("max_bins", self.max_bins, 2, 255)
+        parameters.check_class_weight(self.class_weight)
         parameters.check_between("validation_fraction", self.validation_fraction, 1)
         if isinstance(self.early_stopping, str):
             parameters.check_choice("early_stopping", self.early_stopping, ("smoothed", "patience"))
@@ -285,6 +286,8 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
         for name in ("n_iter_no_change", "n_jobs"):
             if getattr(self, name) is not None:
                 parameters.check_integer(name, getattr(self, name), 1 if name == "n_iter_no_change" else -(2**31))
+        if not isinstance(self.random_state, (type(None), np.random.Generator, np.random.RandomState)):
+            parameters.check_integer("random_state", self.random_state, 0)
         parameters.check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
         parameters.check_bool("warm_start", self.warm_start)
         parameters.check_callables("callbacks", self.callbacks)

@@ -164,12 +164,18 @@ class CostScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         labels, costs = cost_table(self.cost_matrix, estimator.classes_ if self.classes is None else self.classes)
-        if self.min_cost:
+        if self.min_cost and not decides_by_costs(estimator):
             chosen = least_cost(_probabilities(estimator.predict_proba(X)), costs_among(labels, costs, estimator.classes_))
             predicted = np.asarray(estimator.classes_)[chosen]
         else:
             predicted = estimator.predict(X)
         return -mean_cost(y, predicted, costs, classes=labels, sample_weight=sample_weight)
+
+
+def decides_by_costs(estimator: Any) -> bool:
+    """Whether a classifier, or the last step of a pipeline, was trained by unequal costs: it has no probabilities."""
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    return getattr(last, "cost_matrix_", None) is not None and not hasattr(last, "predict_proba")
 
 
 def cost_scorer(cost_matrix: Any, *, classes: Any = None, min_cost: bool = False) -> CostScorer:
@@ -183,6 +189,8 @@ def cost_scorer(cost_matrix: Any, *, classes: Any = None, min_cost: bool = False
         The labels of the rows and columns of an array, if not those of the classifier's ``classes_``.
     min_cost : bool, default False
         Whether to score the labels of least expected cost (`min_cost_labels` of ``predict_proba``) in place of ``predict``.
+        A `RebelClassifier` that was trained by unequal costs decides by them itself and has no probabilities: its ``predict``
+        is scored, so that a search can compare both ways.
 
     Returns
     -------

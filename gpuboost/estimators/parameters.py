@@ -65,6 +65,12 @@ def check_choice(name: str, value: Any, options: Sequence[str]) -> str:
     return value
 
 
+def check_class_weight(value: Any) -> None:
+    """Raise a ValueError for what cannot be class weights, whatever the classes are."""
+    if value is not None and not isinstance(value, dict) and not (isinstance(value, str) and value == "balanced"):
+        raise ValueError(f'class_weight must be None, "balanced" or a dict of weights by label, got {value!r}')
+
+
 def check_bool(name: str, value: Any) -> bool:
     """Return ``value`` as a bool if it is one."""
     if not isinstance(value, (bool, np.bool_)):

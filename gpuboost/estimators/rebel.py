@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from types import MethodType
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.exponential import MAX_STEP
@@ -33,11 +33,21 @@ NO_PROBABILITIES = (
 )
 
 
-def tells_probabilities(model: RebelClassifier) -> bool:
-    """Whether a model, or one about to be trained, has probabilities; an AttributeError says why not."""
-    if vars(model).get("cost_matrix_", model.cost_matrix) is not None:
-        raise AttributeError(NO_PROBABILITIES)
-    return True
+class OfProbabilities:
+    """A method that is not there if a model, or one about to be trained, has no probabilities: the AttributeError says why.
+
+    scikit-learn's ``available_if`` keeps the reason for the error's cause, which few get to see.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+
+    def __get__(self, model: RebelClassifier | None, owner: type) -> Any:
+        if model is None:
+            return self.method
+        if vars(model).get("cost_matrix_", model.cost_matrix) is not None:
+            raise AttributeError(f"no {self.method.__name__}: {NO_PROBABILITIES}")
+        return MethodType(self.method, model)
 
 
 class RebelClassifier(SingleLabelClassifier):
@@ -212,7 +222,7 @@ class RebelClassifier(SingleLabelClassifier):
             scores = np.where((right > 0) | (wrong > 0), 0.5 * (log(right) - log(wrong)), 0.0)
         return np.clip(scores, -MAX_STEP, MAX_STEP)
 
-    @available_if(tells_probabilities)  # type: ignore[untyped-decorator]
+    @OfProbabilities
     def predict_proba(self, X: Any) -> Any:
         """Estimate the probabilities of the classes; not there if the costs of the training were unequal.
 
@@ -227,7 +237,7 @@ class RebelClassifier(SingleLabelClassifier):
         """
         return super().predict_proba(X)
 
-    @available_if(tells_probabilities)  # type: ignore[untyped-decorator]
+    @OfProbabilities
     def staged_predict_proba(self, X: Any) -> Iterator[Any]:
         """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` rounds."""
         return super().staged_predict_proba(X)

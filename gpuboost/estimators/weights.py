@@ -89,8 +89,6 @@ def class_weights(class_weight: Any, encoder: LabelEncoder, target: NDArray[Any]
         raise ValueError("class_weight must be None for a multi-label y, whose rows have several classes; use sample_weight")
     if isinstance(class_weight, str) and class_weight == "balanced":
         return 1.0 / np.bincount(target, weights, n_classes)
-    if not isinstance(class_weight, dict):
-        raise ValueError(f'class_weight must be None, "balanced" or a dict of weights by label, got {class_weight!r}')
     result = np.ones(n_classes)
     for label, weight in class_weight.items():
         k = encoder.number(label)

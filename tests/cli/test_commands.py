@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import math
@@ -279,11 +280,19 @@ def test_inspection(model: Path) -> None:
     facts = told("inspect", model)
     loaded: Any = gpuboost.load(model)
     assert facts["digest"] == loaded.ensemble_.digest()
+    assert facts["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()  # as sha256sum says
     assert facts["classes"] == loaded.classes_.tolist()
     assert (facts["estimator"], facts["n_rounds"], facts["target"]) == ("AdaBoostMHClassifier", 4, "kind")
     text = run("inspect", model).stdout
     for line in (f"sha256:        {facts['sha256']}", "features:      3: 'width', 'length', 'noise'", "target:        kind"):
         assert line in text.splitlines()
+
+
+def test_fit_tells_the_sha256_of_the_file(data: Path, tmp_path: Path) -> None:
+    fit = ("fit", data, "--target", "kind", "--out", tmp_path / "m", *QUICK)
+    sha256 = told(*fit)["sha256"]
+    assert sha256 == hashlib.sha256((tmp_path / "m").read_bytes()).hexdigest()
+    assert f"m: sha256 {sha256}\n" in run(*fit).stdout
 
 
 def test_algorithms_are_all_there() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import gpuboost
 from gpuboost.cli.fit import OTHER_KINDS
+from gpuboost.cli.options import ending
 from gpuboost.cli.outputs import SUFFIXES
 from gpuboost.cli.progress import ProgressReport
 from gpuboost.cli.settings import value_of
@@ -137,11 +138,18 @@ def test_class_weights_of_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--set", "n_estimator=3"), "has no parameter n_estimator; did you mean n_estimators?"),
+        (("--set", "n_estimator=3"), "has no parameter n_estimator (did you mean n_estimators?); it has class_weight"),
         (("--set", "n_estimators"), "expected name=value"),
         (("--set", "device=cpu"), "device cannot be set here; use --device"),
         (("--set", "n_estimators=3", "--set", "n_estimators=4"), "n_estimators is set twice"),
-        (("--algorithm", "adaboost"), "--algorithm adaboost: there is no such algorithm; did you mean adaboost-mh?"),
+        (("--set", "n_estimators=0"), "--set: n_estimators must be an integer of at least 1, got 0"),
+        (("--set", "learner=trees"), "learner must be one of"),
+        (("--set", "random_state=-1"), "random_state must be an integer of at least 0, got -1"),
+        (("--set", "class_weight=balance"), 'class_weight must be None, "balanced" or a dict'),
+        (
+            ("--algorithm", "adaboost"),
+            "--algorithm adaboost: there is no such algorithm (did you mean adaboost-mh?)",
+        ),
         (("--cost-matrix", "c.csv"), "adaboost-mh does not train by costs; use --algorithm rebel"),
         (("--checkpoint", "0"), "--checkpoint"),
     ],
@@ -159,8 +167,6 @@ def test_the_target_must_be_named(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--set", "n_estimators=0"), "n_estimators must be an integer of at least 1, got 0"),
-        (("--set", "learner=trees"), "learner must be one of"),
         (("--drop", "hight"), "has no column 'hight' (--drop)"),
         (("--target", "knd"), "has no column 'knd' (--target); did you mean 'kind'?"),
         (("--target", "width", "--drop", "kind"), "Unknown label type: continuous"),
@@ -198,14 +204,40 @@ def test_a_folder_that_may_not_be_written_to(data: Path, tmp_path: Path) -> None
 
 
 def test_errors_as_json_and_with_traceback(data: Path, tmp_path: Path) -> None:
-    fit = ("fit", data, "--target", "kind", "--out", tmp_path / "m", *NUMPY, "--set", "n_estimators=0")
+    fit = ("fit", data, "--target", "kind", "--out", tmp_path / "m", *NUMPY)
+    usage = run(*fit, "--json", "--set", "n_estimators=0", status=2)
+    message = "--set: n_estimators must be an integer of at least 1, got 0"
+    assert json.loads(usage.stdout) == {"error": message, "exit_status": 2}
+    fit = (*fit, "--out", tmp_path / "missing" / "m")
     result = run(*fit, "--json", status=1)
-    assert json.loads(result.stdout) == {"error": "n_estimators must be an integer of at least 1, got 0", "exit_status": 1}
+    facts = json.loads(result.stdout)
+    assert facts["exit_status"] == 1
+    assert facts["error"].startswith(f"--out {tmp_path / 'missing' / 'm'}: there is no folder")
     from click.testing import CliRunner
 
     from gpuboost.cli import main
 
-    assert isinstance(CliRunner().invoke(main, [*map(str, fit), "--debug"]).exception, ValueError)
+    assert isinstance(CliRunner().invoke(main, [*map(str, fit), "--debug"]).exception, FileNotFoundError)
+
+
+def test_an_error_of_a_device_keeps_its_lines(data: Path, tmp_path: Path) -> None:
+    result = run("fit", data, "--target", "kind", "--out", tmp_path / "m", "--device", "cuda:99", status=1)
+    first, *others = result.stderr.splitlines()
+    assert first.startswith('Error: device="cuda:99" cannot be used: ')
+    assert any(line.startswith("  Found: ") for line in others)
+
+
+def test_early_stopping_says_what_it_kept(data: Path, tmp_path: Path) -> None:
+    fit = ("fit", data, "--target", "kind", "--out", tmp_path / "m", *NUMPY, "--set", "n_estimators=60")
+    text = run(*fit, "--set", "early_stopping=true").stdout  # 50 rounds are no candidates
+    model: Any = gpuboost.load(tmp_path / "m")
+    kept, n_run = model.n_estimators_, len(model.history_["train_loss"])
+    assert kept < n_run == 60
+    how = f"(early stopping kept {kept} of 60; n_estimators reached)"
+    assert how in text
+    assert f"rounds:        {kept} {how}, " in run("inspect", tmp_path / "m").stdout
+    assert ending("early stopping", 3, 8) == "early stopping kept 3 of 8"
+    assert ending("n_estimators reached", 8, 8) == "n_estimators reached"
 
 
 def test_quiet_and_progress(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

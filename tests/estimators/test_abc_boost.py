@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 
 import gpuboost
@@ -36,6 +37,15 @@ def test_without_base_class_it_is_the_same_model(kind: type[SoftmaxClassifier], 
     assert one.ensemble_.digest() == other.ensemble_.digest()
     assert (one.n_estimators_, one.ensemble_.n_trees) == (8, 24)
     assert all(map(math.isnan, one.history_["base_class"]))
+
+
+@pytest.mark.parametrize("kind", [MartClassifier, LogitBoostClassifier])
+def test_an_unknown_argument_is_one_of_the_class_that_was_called(kind: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\.__init__\(\) got an unexpected keyword argument 'quick'"):
+        kind(quick=True)
+    defaults = ABCBoostClassifier(max_bins=7).get_params()
+    known = {name: value for name, value in defaults.items() if name not in ("loss", "base_class", "gap", "n_candidates")}
+    assert clone(kind(max_bins=7)).get_params() == known
 
 
 def test_base_class_is_a_label() -> None:

@@ -202,7 +202,9 @@ def test_fit_in_one_call() -> None:
     assert len(model.history_["valid_error"]) == 3
     with pytest.raises(ValueError, match="AdaBoostMHClassifier has no parameter 'n_trees'"):
         gpuboost.fit(X, Y, n_trees=3)
-    with pytest.raises(ValueError, match="algorithm must be one of"):
+    with pytest.raises(ValueError, match=r"no parameter 'n_estimator' \(did you mean n_estimators\?\); it has \["):
+        gpuboost.fit(X, Y, n_estimator=3)
+    with pytest.raises(ValueError, match=r"algorithm must be one of .*, got 'adaboost' \(did you mean adaboost-mh\?\)$"):
         gpuboost.fit(X, Y, algorithm="adaboost")
 
 
