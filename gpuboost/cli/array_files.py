@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
 
+LARGEST_LIBSVM = 8 << 30
+"""Bytes of the dense table of a libsvm file: one odd index could ask for any size."""
+
 
 def read_npy(path: str) -> NDArray[Any]:
     """Return the array of a ``.npy`` file; it never unpickles."""
@@ -74,5 +77,10 @@ def read_libsvm(path: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
         sparse, labels = load_svmlight_file(path, zero_based=True)
     except (ValueError, OverflowError, IndexError) as error:
         raise ValueError(f"{path} cannot be read as a libsvm file: {error}") from error
+    if (n_bytes := 8 * sparse.shape[0] * sparse.shape[1]) > LARGEST_LIBSVM:
+        raise ValueError(
+            f"{path} has {sparse.shape[0]} rows and indices up to {sparse.shape[1] - 1}: as the dense table that trees need, "
+            f"{n_bytes / 2**30:.1f} GiB, more than the limit of {LARGEST_LIBSVM >> 30} GiB; number the columns anew"
+        )
     whole = labels.astype(np.int64)
     return sparse.toarray(), whole if (whole == labels).all() else labels

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.cli.text_tables import MISSING
+from gpuboost.label_values import holds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 N_CHARACTERS = 40
 """Examples in messages are cut to this length."""
+
+MARKED = r"[-+]?(\d{1,3}([.,' \u00a0\u202f]\d{3})+([.,]\d+)?|\d*,\d+)"
+"""A number with a decimal comma or marks of thousands."""
 
 
 def numbers(column: pa.ChunkedArray, where: str, way_out: str = "") -> NDArray[Any]:
@@ -44,6 +49,8 @@ def numbers(column: pa.ChunkedArray, where: str, way_out: str = "") -> NDArray[A
         return np.asarray(column.to_numpy())
     if is_.is_decimal(kind):
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    if re.fullmatch(MARKED, str(_example(column)[0])):
+        way_out = "; numbers need a point for decimals and no marks of thousands, such as 1234.5" + way_out
     raise ValueError(f"{where} {_content(column)}, not numbers{way_out}")
 
 
@@ -120,8 +127,9 @@ def _values_of(texts: list[str]) -> NDArray[Any] | None:
             continue
         exact = len(value_of) == len(distinct) and all(str(value) == text for text, value in value_of.items())
         if exact or (len(value_of) == len(distinct) and looks_continuous(list(value_of.values()), len(texts))):
-            array = np.array([value_of[text] for text in texts])
-            return array if array.dtype.kind in "if" else None
+            values = [value_of[text] for text in texts]
+            array = np.array(values)
+            return array if array.dtype.kind in "if" and holds(array, values) else None  # large integers stay text
     return None
 
 
@@ -136,10 +144,11 @@ def _text_array(texts: NDArray[Any]) -> NDArray[Any]:
 
 
 def _decimals(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return decimal numbers as integers if they are some, else as floats."""
+    """Return decimal numbers as integers if they are some, as text if they are too large for that, else as floats."""
     values = column.to_pylist()
-    if all(value == value.to_integral_value() and abs(value) < 2**63 for value in values):
-        return np.array([int(value) for value in values], dtype=np.int64)
+    if all(value == value.to_integral_value() for value in values):
+        whole = [int(value) for value in values]
+        return np.array(whole, dtype=np.int64 if all(-(2**63) <= value < 2**63 for value in whole) else str)
     return np.array([float(value) for value in values])
 
 

@@ -30,7 +30,7 @@ LARGEST_MATRIX = 20
 @options.no_header_option
 @options.missing_option
 @options.json_option
-@options.quiet_option
+@click.option("--quiet", is_flag=True, help="Print the first line of the result alone, and warnings and errors.")
 def evaluate(
     model: str,
     data: str,
@@ -47,7 +47,7 @@ def evaluate(
 ) -> None:
     """Compare MODEL with the labels of DATA: error, log-loss, a table of the classes, the confusion matrix, and costs."""
     from gpuboost.cli.cost_files import read_costs
-    from gpuboost.cli.labels import class_numbers
+    from gpuboost.cli.labels import class_numbers, refuse_unknown
     from gpuboost.cli.models import open_model
     from gpuboost.cli.targets import read_labels
 
@@ -60,6 +60,8 @@ def evaluate(
     table, X = fitted.rows(data, header=not no_header, missing=missing, note=printer.note, target=target)
     y = read_labels(table, target or fitted.target, target_file)
     true = class_numbers(y, fitted.classes)
+    if (true < 0).all():
+        refuse_unknown(y, true, fitted.classes, f"{table.path}: the target")
     weights = np.ones(len(y)) if weight is None else table.weights(weight)
     if not weights.any():
         raise ValueError(f"{table.path}: all weights in {weight!r} are zero")
@@ -78,7 +80,8 @@ def evaluate(
         shown = ", ".join(facts["unknown_labels"][:10])
         n_unknown = int(unknown.sum())
         printer.note(f"Note: {n_unknown} rows have labels that the model does not know; they count as errors: {shown}")
-    printer.result(facts, report(facts))
+    text = report(facts)
+    options.Printer(as_json).result(facts, text.partition("\n")[0] if quiet else text)
 
 
 def log_loss(true: Numbers, proba: Floats, weights: Floats) -> float:

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -334,7 +335,9 @@ class Run:
         begun = time.perf_counter()
         interrupt_on_hangup()
         try:
-            self.estimator.fit(self.sets.X, self.sets.y, sample_weight=self.sets.weights, eval_set=self.sets.valid)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "interrupted after")  # `Interrupted` says it
+                self.estimator.fit(self.sets.X, self.sets.y, sample_weight=self.sets.weights, eval_set=self.sets.valid)
         except KeyboardInterrupt:
             raise Interrupted(self.left()) from None
         finally:

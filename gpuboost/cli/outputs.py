@@ -101,6 +101,7 @@ def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64
     if path == "-":
         for text in csv_blocks(columns, ","):
             sys.stdout.write(text)
+        sys.stdout.flush()
     elif lower.endswith((".parquet", ".feather")):
         write_whole(path, lambda file: _write_arrow(file, columns, lower))
     elif lower.endswith(".npy"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import sys
 import warnings
 from typing import Any
 
@@ -43,13 +45,15 @@ class Program(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and turn what it raises into a message and an exit status."""
+        words = list(ctx.args)  # an error in one of them may come before --json is read
         with warnings.catch_warnings():
             warnings.simplefilter("default")
+            warnings.filterwarnings("ignore", "X (has|does not have valid) feature names")  # `Layout.find` has a note of it
             warnings.showwarning = show_warning  # type: ignore[assignment]
             try:
                 return super().invoke(ctx)
             except click.ClickException as error:
-                if ctx.meta.get("json"):
+                if ctx.meta.get("json") or "--json" in words:
                     echo_json(error.format_message(), error.exit_code)
                 raise
             except (click.exceptions.Exit, click.Abort):
@@ -65,14 +69,25 @@ class Program(click.Group):
 def fail(context: click.Context, text: str, status: int) -> None:
     """Say what is wrong and end; with ``--json`` as the one object on the standard output, too."""
     click.echo(text, err=True)
-    if context.meta.get("json"):
-        echo_json(text.partition(": ")[2] or text, status)
+    try:
+        sys.stdout.flush()
+        if context.meta.get("json"):
+            echo_json(text.partition(": ")[2] or text, status)
+    except OSError:  # the standard output is on a full disk
+        drop_output()
     context.exit(status)
 
 
 def echo_json(text: str, status: int) -> None:
     """Say as an object what is wrong."""
     click.echo(json.dumps({"error": text, "exit_status": status}))
+
+
+def drop_output() -> None:
+    """Forget what could not be written to the standard output, so that the end of the process does not try it again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def message(error: Exception) -> str:

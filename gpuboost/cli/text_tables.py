@@ -187,5 +187,5 @@ def check_encoding(path: str, data: bytes) -> None:
             other = "UTF-16" if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "another encoding"
             raise ValueError(
                 f"{path} is not UTF-8 in line {line}: it seems to be in {other}; convert it, for instance with "
-                f"iconv -f {'UTF-16' if other == 'UTF-16' else 'LATIN1'} -t UTF-8"
+                f"iconv -f {'UTF-16' if other == 'UTF-16' else 'CP1252'} -t UTF-8"
             ) from error

@@ -201,7 +201,8 @@ class AdaBoostMHClassifier(BoostingClassifier):
     def _check_own_parameters(self) -> None:
         parameters.check_choice("learner", self.learner, ("tree", "stump", "product"))
         if isinstance(self.max_leaf_nodes, str):
-            parameters.check_choice("max_leaf_nodes", self.max_leaf_nodes, ("auto",))
+            if self.max_leaf_nodes != "auto":
+                raise ValueError(f'max_leaf_nodes must be an integer of at least 2 or "auto", got {self.max_leaf_nodes!r}')
         else:
             parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_integer("n_factors", self.n_factors, 1, MAX_FACTORS)

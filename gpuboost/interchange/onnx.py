@@ -97,9 +97,14 @@ def onnx_labels(classes: NDArray[Any]) -> NDArray[Any]:
     ------
     TypeError
         If there is none.
+    ValueError
+        If a string has no UTF-8: it has a lone surrogate.
     """
     labels = python_labels(classes)
     if all(isinstance(label, str) for label in labels):
+        for label in labels:
+            if any("\ud800" <= character <= "\udfff" for character in label):
+                raise ValueError(f"labels must be valid Unicode to be exported to ONNX, got {label!r} with half of a character")
         return np.array(labels, object)
     if (classes.dtype.kind in "iuf" and classes.dtype.itemsize <= 8) or classes.dtype.kind == "b":
         return classes
