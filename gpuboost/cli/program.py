@@ -70,17 +70,21 @@ def fail(context: click.Context, text: str, status: int) -> None:
     """Say what is wrong and end; with ``--json`` as the one object on the standard output, too."""
     click.echo(text, err=True)
     try:
-        sys.stdout.flush()
-        if context.meta.get("json"):
-            echo_json(text.partition(": ")[2] or text, status)
+        if sys.stdout is not None:  # None if it is closed
+            sys.stdout.flush()
     except OSError:  # the standard output is on a full disk
         drop_output()
+    if context.meta.get("json"):
+        echo_json(text.partition(": ")[2] or text, status)
     context.exit(status)
 
 
 def echo_json(text: str, status: int) -> None:
     """Say as an object what is wrong."""
-    click.echo(json.dumps({"error": text, "exit_status": status}))
+    try:
+        click.echo(json.dumps({"error": text, "exit_status": status}))
+    except OSError:  # the standard error has it
+        drop_output()
 
 
 def drop_output() -> None:
