@@ -200,10 +200,14 @@ def fixed(text: str, names: Sequence[Any]) -> tuple[str | int, float]:
 def write(figure: Any, path: str, dpi: int) -> None:
     """Write a picture whole, and the same one the same way: without the time, and with fixed names inside."""
     import matplotlib
+    from matplotlib import pyplot
 
     from gpuboost.files import write_whole
 
     suffix = path.lower().rpartition(".")[2]
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
-    with matplotlib.rc_context({"svg.hashsalt": "gpuboost"}):
-        write_whole(path, lambda file: figure.savefig(file, format=suffix, dpi=dpi, metadata=metadata))
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": "gpuboost"}):
+            write_whole(path, lambda file: figure.savefig(file, format=suffix, dpi=dpi, metadata=metadata))
+    finally:
+        pyplot.close(figure)  # callers in one process draw many

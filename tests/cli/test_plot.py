@@ -80,3 +80,10 @@ def test_wrong_usage(files: Path) -> None:
     assert "choose two" in refused("plot", "model", "decision-map", "--data", "flowers.csv", "--out", "a.png")
     assert "from 0 to" in refused("plot", "model", "tree", "--tree", 999, "--out", "a.png")
     assert not Path("a.png").exists()
+
+
+def test_no_figure_stays_open(files: Path) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    before = pyplot.get_fignums()
+    run("plot", "model", "importances", "--out", "picture.svg")
+    assert pyplot.get_fignums() == before
