@@ -39,7 +39,7 @@ def recorded(model: AdaBoostMHClassifier) -> dict[str, list[float]]:
         ({"n_estimators": True}, TypeError, "n_estimators"),
         ({"learner": None}, TypeError, 'learner must be one of "tree", "stump", "product", got None'),
         ({"max_leaf_nodes": 1}, ValueError, "max_leaf_nodes must be an integer of at least 2, got 1"),
-        ({"max_leaf_nodes": "many"}, ValueError, "max_leaf_nodes must be one of \"auto\", got 'many'"),
+        ({"max_leaf_nodes": "many"}, ValueError, "max_leaf_nodes must be an integer of at least 2 or \"auto\", got 'many'"),
         ({"min_weight_fraction_leaf": -0.1}, ValueError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got -0.1"),
         ({"min_weight_fraction_leaf": 0.51}, ValueError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got 0.51"),
         ({"min_weight_fraction_leaf": np.nan}, ValueError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got nan"),
