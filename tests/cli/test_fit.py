@@ -345,10 +345,17 @@ def test_ctrl_c_of_a_process(data: Path, tmp_path: Path, signal_sent: str) -> No
     comes when a terminal is closed."""
     checkpoint = tmp_path / "m.checkpoint"
     command = [sys.executable, "-m", "gpuboost", "fit", str(data), "--target", "kind", "--out", str(tmp_path / "m"), *NUMPY]
-    process = subprocess.Popen([*command, "--checkpoint", "1"], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    number = getattr(signal, signal_sent)
+    process = subprocess.Popen(
+        [*command, "--checkpoint", "1"],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # also where nohup has the tests run
+    )
     while not checkpoint.exists() and process.poll() is None:
         time.sleep(0.01)
-    process.send_signal(getattr(signal, signal_sent))
+    process.send_signal(number)
     _, stderr = process.communicate()
     assert process.returncode == 130
     assert stderr.splitlines()[-1] == f"Interrupted: {checkpoint} is kept; the same command with --resume goes on from it"
