@@ -19,20 +19,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 import gpuboost
-from gpuboost.datasets import make_poker_hands
-
-HANDS = (
-    "nothing",
-    "one pair",
-    "two pairs",
-    "three of a kind",
-    "straight",
-    "flush",
-    "full house",
-    "four of a kind",
-    "straight flush",
-    "royal flush",
-)
+from gpuboost.datasets import POKER_HANDS, make_poker_hands
 
 
 def digits() -> tuple[pd.DataFrame, Any, pd.DataFrame, Any]:
@@ -60,7 +47,7 @@ def tree(device: str) -> Any:
 def base_classes(device: str) -> Any:
     """ABC-MART on 10,000 poker hands: the class whose score follows from the others, looked for in every round."""
     X, y = make_poker_hands(10_000, random_state=0)
-    model = gpuboost.fit(X, np.array(HANDS)[y], algorithm="abc-boost", loss="mart", n_estimators=100, device=device)
+    model = gpuboost.fit(X, np.array(POKER_HANDS)[y], algorithm="abc-boost", loss="mart", n_estimators=100, device=device)
     return model.plot.base_classes()
 
 

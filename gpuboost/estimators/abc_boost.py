@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from types import FunctionType, MappingProxyType
@@ -39,8 +40,9 @@ class SoftmaxClassifier(SingleLabelClassifier):
         sampling_of(self)
         parameters.check_learning_rate(self.learning_rate)
 
+    @abstractmethod
     def _loss(self) -> Literal["logit", "mart"]:
-        raise NotImplementedError
+        """Return the loss, see `ABCBoost`."""
 
     def _base(self, encoder: LabelEncoder) -> Literal["search"] | int | None:
         return None
