@@ -6,31 +6,24 @@ import copy
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.base import Booster, Note
-from gpuboost.costs import check_cost_matrix, least_cost
+from gpuboost.costs import check_cost_matrix
 from gpuboost.estimators import parameters
-from gpuboost.estimators.arrays import like, to_host
-from gpuboost.estimators.columns import compare_columns, record_columns
-from gpuboost.estimators.costs import mean_cost, refuse_many_labels
-from gpuboost.estimators.features import to_matrix
-from gpuboost.estimators.labels import LabelEncoder, label_array, shown
-from gpuboost.estimators.links import Link
-from gpuboost.estimators.model import TreeModel
+from gpuboost.estimators.costs import refuse_many_labels
+from gpuboost.estimators.labels import LabelEncoder, shown
+from gpuboost.estimators.predictor import Predictor, within_reach
 from gpuboost.estimators.priors import PriorBooster
-from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.estimators.warn import warn
-from gpuboost.estimators.weights import row_weights
 from gpuboost.interchange.methods import Exports
 from gpuboost.label_values import label_keys
 from gpuboost.model_file import save
@@ -38,18 +31,13 @@ from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import History, Progress, Training, train
 
-BLOCK_BYTES = 64 << 20
-"""Rows are predicted in blocks whose codes and scores take about this much memory."""
-
 DEFAULT_PATIENCE = 50
 NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of the classes"
 
 Floats = NDArray[np.float64]
-Finish = Callable[[Floats], NDArray[Any]]
-Array = TypeVar("Array", bound=NDArray[Any])
 
 
-class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the boosting classifiers.
 
     A subclass declares the constructor's parameters, makes the booster, and says how scores and probabilities belong together.
@@ -91,33 +79,12 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster:
         """Return the algorithm to run on ``sample``. ``previous`` is the model that is continued, if one is."""
 
-    def _link(self, n_classes: int) -> Link | None:
-        """Return how scores become probabilities, by which `_log_probabilities` goes and exported models, too.
-
-        None: the model has none, or `_log_probabilities` is overridden and computes what no `Link` says.
-        """
-        return None
-
-    def _log_probabilities(self, scores: Floats) -> Floats:
-        """Return the logarithms of the class probabilities, shape (n_rows, n_classes); rows need not sum to 1."""
-        link = self._link(scores.shape[1])
-        if link is None:
-            raise TypeError(f"{type(self).__name__} must define _link or _log_probabilities")
-        return link.log_probabilities(scores)
-
     @abstractmethod
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         """Return the scores (n_classes,) whose probabilities are ``positive / total``."""
 
     def _check_own_fitted(self) -> None:
         """Raise a ValueError or TypeError if a fitted attribute of the subclass, from a file, is wrong."""
-
-    def _costs(self) -> Any:
-        """Return the cost matrix to train by, in any form that `check_cost_matrix` takes; None if there is none.
-
-        With one, the mean cost of the predictions stands in the history, and early stopping looks at it in place of the error.
-        """
-        return None
 
     # ---- training ----------------------------------------------------------------------------------------------------------
 
@@ -323,199 +290,6 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
             return {key: [] for key in keys}
         return {key: previous.history_.get(key, [float("nan")] * previous.n_estimators_) for key in keys}
 
-    def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> Any:
-        """Return X as a matrix of numbers, with the columns that the estimator knows (or learns with ``reset=True``).
-
-        One that lies on a device stays there: see `within_reach`.
-        """
-        matrix = to_matrix(X, self, name)
-        (record_columns if reset else compare_columns)(self, X, matrix.shape[1])
-        return matrix
-
-    # ---- prediction --------------------------------------------------------------------------------------------------------
-
-    def _scores_by_blocks(self, X: Any, finish: Callable[[Floats], Array]) -> Array:
-        """Score the rows of X block by block; return what ``finish`` makes of them."""
-        check_is_fitted(self)
-        matrix = self._matrix(X, reset=False)
-        (n_rows, n_features), n_classes = matrix.shape, len(self.classes_)
-        step = max(1, BLOCK_BYTES // (n_features + 8 * n_classes))
-        parts = []
-        with self._open() as backend:
-            matrix = within_reach(backend, matrix)
-            for first in range(0, n_rows, step):
-                block = matrix[first : first + step]
-                data = self._encode(backend, block)
-                scores = backend.put(np.zeros((block.shape[0], n_classes)))
-                self._add_scores(backend, data, scores, 0, self.n_estimators_)
-                parts.append(finish(backend.get(scores)))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]
-
-    def _staged(self, X: Any, finish: Finish) -> Iterator[Any]:
-        """Check X at once, and return a generator of what ``finish`` makes of the scores after 1, 2, ... trees."""
-        check_is_fitted(self)
-        matrix = self._matrix(X, reset=False)
-
-        def stages() -> Iterator[Any]:
-            with self._open() as backend:
-                data = self._encode(backend, within_reach(backend, matrix))
-                scores = backend.put(np.zeros((matrix.shape[0], len(self.classes_))))
-                for t in range(self.n_estimators_):
-                    self._add_scores(backend, data, scores, t, t + 1)
-                    yield like(finish(backend.get(scores).copy()), X)
-
-        return stages()
-
-    def _class_numbers(self, scores: Floats) -> NDArray[Any]:
-        """Return the first class with the largest score, or the classes with a positive score."""
-        return scores > 0 if self.multi_label_ else scores.argmax(axis=1)
-
-    def _labels(self, scores: Floats) -> NDArray[Any]:
-        numbers = self._class_numbers(scores)
-        labels: NDArray[Any] = numbers.astype(np.int64) if self.multi_label_ else self.classes_[numbers]
-        return labels
-
-    def _probabilities(self, scores: Floats) -> Floats:
-        shape = independent if self.multi_label_ else normalised
-        return shape(self._log_probabilities(scores), self._class_numbers(scores))
-
-    def _decision(self, scores: Floats) -> Floats:
-        one_column = scores.shape[1] == 2 and not self.multi_label_
-        return scores[:, 1] - scores[:, 0] if one_column else scores
-
-    def predict(self, X: Any, cost_matrix: Any = None) -> Any:
-        """Predict the classes.
-
-        Parameters
-        ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features)
-        cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
-            ``C[true, predicted]``, what mistakes cost: see `gpuboost.costs.check_cost_matrix`. With it the labels are those of
-            least expected cost by the probabilities of `predict_proba`, see `gpuboost.min_cost_labels`. What a classifier was
-            trained by plays no part in that.
-
-        Returns
-        -------
-        array, shape (n_rows,) or (n_rows, n_classes)
-            The label with the largest score, the first of equals, in the dtype of ``classes_``; or the 0/1 matrix of a
-            multi-label problem, int64. A CuPy array or PyTorch tensor on the device of X if X is one, which is so of the other
-            methods, too; else an ndarray. Labels that are no numbers, such as strings, always come in an ndarray.
-
-        Raises
-        ------
-        ValueError
-            If X has no rows, or not the columns of the training set: all methods that take X raise it. If the cost matrix does
-            not fit the classes, or the problem is multi-label and there is one.
-        TypeError
-            If X is sparse.
-        """
-        if cost_matrix is None:
-            return like(self._scores_by_blocks(X, self._labels), X)
-        check_is_fitted(self)
-        refuse_many_labels(self.multi_label_)
-        costs = check_cost_matrix(cost_matrix, self.classes_)
-        return like(self._scores_by_blocks(X, lambda f: self.classes_[least_cost(self._probabilities(f), costs)]), X)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Estimate the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features)
-
-        Returns
-        -------
-        array of float64, shape (n_rows, n_classes)
-            In the order of ``classes_``, never below 2.2e-308. The first largest entry of a row is the predicted class, and a
-            row sums to 1; in a multi-label problem every entry is for itself, above 1/2 where the class is predicted.
-        """
-        return like(self._scores_by_blocks(X, self._probabilities), X)
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the scores of the classes.
-
-        Parameters
-        ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features)
-
-        Returns
-        -------
-        array of float64, shape (n_rows, n_classes), or (n_rows,) for two classes
-            For two classes the difference of their scores: ``classes_[1]`` is predicted where it is positive.
-        """
-        return like(self._scores_by_blocks(X, self._decision), X)
-
-    def staged_predict(self, X: Any) -> Iterator[Any]:
-        """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` rounds."""
-        model = copy.copy(self)  # a later fit of this estimator must not change what is still to come
-        return model._staged(X, model._labels)
-
-    def staged_predict_proba(self, X: Any) -> Iterator[Any]:
-        """Yield what `predict_proba` would return after 1, 2, ..., ``n_estimators_`` rounds."""
-        model = copy.copy(self)
-        return model._staged(X, model._probabilities)
-
-    def staged_decision_function(self, X: Any) -> Iterator[Any]:
-        """Yield what `decision_function` would return after 1, 2, ..., ``n_estimators_`` rounds."""
-        model = copy.copy(self)
-        return model._staged(X, model._decision)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows that are predicted right (with all their classes in a multi-label problem).
-
-        Parameters
-        ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features)
-        y : array-like
-            Labels of any type that `fit` takes. One that is no class counts as predicted wrong.
-        sample_weight : array-like, shape (n_rows,), optional
-
-        Returns
-        -------
-        float
-        """
-        numbers = self._scores_by_blocks(X, self._class_numbers)
-        weights = row_weights(sample_weight, len(numbers))
-        encoder = LabelEncoder(self.classes_, self.multi_label_)
-        rows = np.flatnonzero(weights)
-        right = numbers[rows] == encoder.encode(label_array(y, len(numbers), rows=rows), unknown_ok=True)
-        return float(np.average(right if right.ndim == 1 else right.all(axis=1), weights=weights[rows]))
-
-    def expected_cost(self, X: Any, y: Any, cost_matrix: Any = None, sample_weight: Any = None) -> float:
-        """Return what the predictions of ``predict(X)`` cost on average where y is true.
-
-        What the labels of least expected cost would cost is another number:
-        ``mean_cost(y, model.predict(X, cost_matrix=costs), costs)``.
-
-        Parameters
-        ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features)
-        y : array-like, shape (n_rows,)
-            Labels of any type that `fit` takes. Costs with labels of their own (a DataFrame or a dict) may know one that is no
-            class.
-        cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
-            ``C[true, predicted]``, see `gpuboost.costs.check_cost_matrix`. By default the costs that the classifier was told to
-            train by; every mistake costs 1 if there are none, which is the error rate.
-        sample_weight : array-like, shape (n_rows,), optional
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            If a label has no costs, the costs are not usable, or the problem is multi-label.
-        """
-        check_is_fitted(self)
-        refuse_many_labels(self.multi_label_)
-        predicted = self._scores_by_blocks(X, self._labels)
-        costs = self._costs() if cost_matrix is None else cost_matrix
-        weights = row_weights(sample_weight, len(predicted))
-        rows = np.flatnonzero(weights)
-        y = label_array(y, len(predicted), rows=rows)
-        return mean_cost(y, predicted[rows], costs, classes=self.classes_, sample_weight=weights[rows])
-
     # ---- files ---------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -567,11 +341,6 @@ class BoostingClassifier(TreeModel, Exports, ClassifierMixin, BaseEstimator):  #
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def within_reach(backend: Backend, matrix: Any) -> Any:
-    """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be."""
-    return matrix if backend.reads_device_arrays else to_host(matrix)
 
 
 def evaluation_tuples(eval_set: Any) -> list[tuple[Any, Any, Any]]:

@@ -20,7 +20,7 @@ from gpuboost import (
     min_cost_labels,
 )
 from gpuboost.backends.cuda_backend import CudaBackend
-from gpuboost.estimators import base
+from gpuboost.estimators import predictor
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.traps.problem import NOISY, X
 
@@ -57,7 +57,7 @@ def test_labels_of_least_expected_cost(model: Any, given: Any, monkeypatch: pyte
     assert found.dtype == model.classes_.dtype
     assert found.tolist() == expected == min_cost_labels(model.predict_proba(X), COSTS, model.classes_).tolist()
     assert expected != model.predict(X).tolist()
-    monkeypatch.setattr(base, "BLOCK_BYTES", 7 * (3 + 8 * 3))  # 7 rows
+    monkeypatch.setattr(predictor, "BLOCK_BYTES", 7 * (3 + 8 * 3))  # 7 rows
     assert model.predict(X, given).tolist() == expected
 
 

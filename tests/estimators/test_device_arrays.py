@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gpuboost import AdaBoostMHClassifier, devices, mean_cost, min_cost_labels
 from gpuboost.backends.cuda_backend import CudaBackend
 from gpuboost.errors import DeviceUnavailableError
-from gpuboost.estimators import base, samples
+from gpuboost.estimators import predictor, samples
 from gpuboost.estimators.arrays import like, to_host
 from tests.cuda_on_cpu import caller
 from tests.cuda_on_cpu.caller import CupyArray, MinimalArray, NumbaArray, Tensor, on_device
@@ -216,7 +216,7 @@ def test_a_backend_on_the_host_gets_one_copy() -> None:
 def test_predictions_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(4, device="emulated").fit(X, NOISY)
     expected = model.predict_proba(X)
-    monkeypatch.setattr(base, "BLOCK_BYTES", 7 * (3 + 8 * 3))  # 7 rows
+    monkeypatch.setattr(predictor, "BLOCK_BYTES", 7 * (3 + 8 * 3))  # 7 rows
     for name, kind in KINDS.items():
         x = kind(X)
         assert np.array_equal(values(model.predict_proba(x)), expected), name

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from gpuboost import AdaBoostMHClassifier
 from gpuboost.boosters import adaboost_mh
-from gpuboost.estimators import base
+from gpuboost.estimators import predictor
 from gpuboost.estimators.probabilities import independent, normalised
 from tests.traps.problem import METHODS, NOISY, X, digest, make
 
@@ -123,10 +123,10 @@ def test_an_indicator_of_one_label_a_row_is_a_uniform_single_label_problem() -> 
 def test_blocks_of_rows_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make().fit(X, NOISY)
     whole = [model.predict(X), model.predict_proba(X), model.decision_function(X)]
-    monkeypatch.setattr(base, "BLOCK_BYTES", 7 * (3 + 8 * 3))  # 7 rows
+    monkeypatch.setattr(predictor, "BLOCK_BYTES", 7 * (3 + 8 * 3))  # 7 rows
     for a, b in zip(whole, [model.predict(X), model.predict_proba(X), model.decision_function(X)], strict=True):
         assert np.array_equal(a, b)
-    monkeypatch.setattr(base, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(predictor, "BLOCK_BYTES", 1)
     assert np.array_equal(model.predict(X[:5]), whole[0][:5])
 
 
