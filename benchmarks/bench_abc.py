@@ -2,12 +2,13 @@
 
     python benchmarks/bench_abc.py [poker] [order] [speed] [mnist10k] [covertype] [--data-dir DIR] [--out benchmarks/results]
 
-poker      25,010 hands, 500 rounds: test errors beside those of Li's C++ implementation, for the columns as they are and in
-           other orders. Ties between cuts go to the first column, and a tie early on changes all that follows: the spread over
-           orders says how much of a difference means nothing. LightGBM, XGBoost and HistGradientBoosting beside them, with as
-           many leaves, rounds and the same rate, 10 rows a leaf where there is such a parameter, and else their defaults, or
+poker      25,010 hands, 500 rounds: test errors beside those of Li's C++ implementation, and of runs that should be the same:
+           the columns in other orders, and a rate that differs by parts in 10,000. A tie between cuts that is broken otherwise,
+           or a sum that is rounded otherwise, changes all that follows, above all which class is the base class: the spread of
+           these runs says how much of a difference means nothing. LightGBM, XGBoost and HistGradientBoosting beside them, with
+           as many leaves, rounds and the same rate, 10 rows a leaf where there is such a parameter, and else their defaults, or
            another weight of their L2 penalty.
-order      three fresh draws of `make_poker_hands`: ABC-MART beside MART.
+order      three fresh draws of `make_poker_hands`: ABC-MART beside MART, with the same spread.
 speed      time of a round on the poker hands, one thread, beside LightGBM, XGBoost and HistGradientBoosting, interleaved. What
            limits a round is the additions of its trees' histograms: rows x features x 4 channels for every level of a tree.
 mnist10k   trained on MNIST's 10,000 test images, tested on its 60,000 training images (tables 2 and 3 of Li, Fast ABC-Boost).
@@ -61,6 +62,23 @@ def fit(X: Any, y: Any, rounds: int, n_jobs: int, **params: Any) -> gpuboost.ABC
     return model.fit(X, y)
 
 
+def errors_of_twins(name: str, sets: Arrays, options: argparse.Namespace) -> list[float]:
+    """Return the test errors in % of ``options.twins`` runs that differ in nothing that matters; the first has the rate 0.1."""
+    X, y, X_test, y_test = sets
+    found = []
+    for i in range(options.twins):
+        columns = np.random.default_rng(i).permutation(X.shape[1]) if i else np.arange(X.shape[1])
+        rate = 0.1 * (1 + 1e-4 * i)
+        model = fit(X[:, columns], y, options.rounds or 500, options.n_jobs, learning_rate=rate, **METHODS[name])
+        found.append(error(model, X_test[:, columns], y_test))
+        print(f"{name}: {found[-1]:.2f}", flush=True)
+    return found
+
+
+def spread(errors: list[float]) -> str:
+    return f"{np.mean(errors):.2f} ± {np.std(errors, ddof=len(errors) > 1):.2f}"
+
+
 def error(model: Any, X: Any, y: Any) -> float:
     return 100 * float(np.mean(model.predict(X) != y))
 
@@ -74,18 +92,9 @@ def poker_arrays(data_dir: Path | None) -> Arrays:
 
 
 def poker(options: argparse.Namespace) -> dict[str, Any]:
-    X, y, X_test, y_test = poker_arrays(options.data_dir)
-    orders = [np.arange(10), *(np.random.default_rng(seed).permutation(10) for seed in range(1, options.orders))]
-    errors: dict[str, list[float]] = {name: [] for name in METHODS}
-    for order in orders:
-        for name, params in METHODS.items():
-            model = fit(X[:, order], y, options.rounds or 500, options.n_jobs, **params)
-            errors[name].append(error(model, X_test[:, order], y_test))
-            print(f"poker: {name}: {errors[name][-1]:.2f}", flush=True)
-    rows = [
-        [name, f"{CPP[name]:.1f}", f"{found[0]:.2f}", f"{np.mean(found):.2f} ± {np.std(found, ddof=len(found) > 1):.2f}"]
-        for name, found in errors.items()
-    ]
+    X, y, X_test, y_test = sets = poker_arrays(options.data_dir)
+    errors = {name: errors_of_twins(name, sets, options) for name in METHODS}
+    rows = [[name, f"{CPP[name]:.1f}", f"{found[0]:.2f}", spread(found)] for name, found in errors.items()]
     others = {}
     for l2 in (0, 1, 10, 100):
         for name, run in rivals(np.asarray(X, np.float64), y, options.rounds or 500, l2).items():
@@ -94,21 +103,19 @@ def poker(options: argparse.Namespace) -> dict[str, Any]:
             own = f"{name}, L2 {l2}" if l2 else name
             others[own] = 100 * float(np.mean(wrong))
             rows.append([own, "", f"{others[own]:.2f}", ""])
-    print(markdown(["method", "C++", "columns as they are", f"mean of {len(orders)} column orders"], rows), flush=True)
+    print(markdown(["method", "C++", "this run", f"mean of {options.twins} such runs"], rows), flush=True)
     return {"errors": errors, "cpp": CPP, "others": others}
 
 
 def order(options: argparse.Namespace) -> dict[str, Any]:
-    found = []
+    draws = []
     for seed in (1, 2, 3):
         X, y = make_poker_hands(75_010, seed)
-        own = {}
-        for name in ("mart", "abc-mart", "abc-mart, gap 21"):
-            model = fit(X[:25_010], y[:25_010], options.rounds or 500, options.n_jobs, **METHODS[name])
-            own[name] = error(model, X[25_010:], y[25_010:])
-        found.append(own)
-        print(f"draw {seed}: {own}", flush=True)
-    return {"draws": found}
+        sets = X[:25_010], y[:25_010], X[25_010:], y[25_010:]
+        own = {name: errors_of_twins(name, sets, options) for name in ("mart", "abc-mart", "abc-mart, gap 21")}
+        draws.append(own)
+        print(f"draw {seed}: " + ", ".join(f"{name} {spread(errors)}" for name, errors in own.items()), flush=True)
+    return {"draws": draws}
 
 
 def rivals(X: Any, y: Any, rounds: int, l2: float = 0.0) -> dict[str, Callable[[], Any]]:
@@ -216,7 +223,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which of the parts; all of them if none is named")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--rounds", type=int, help="instead of each part's own number")
-    parser.add_argument("--orders", type=int, default=4, help="column orders of the poker hands")
+    parser.add_argument("--twins", type=int, default=6, help="runs of poker and order that should be the same")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))

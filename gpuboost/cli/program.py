@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import json
 import os
 import sys
@@ -42,6 +44,11 @@ class Program(click.Group):
     """The group of commands."""
 
     command_class = Command
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command as all that the process does."""
+        atexit.register(gc.freeze)  # or Python looks through all objects before it ends, for longer than many commands take
+        return super().main(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and turn what it raises into a message and an exit status."""
