@@ -333,6 +333,16 @@ def test_help_loads_little() -> None:
     assert "--checkpoint N" in result.stdout
 
 
+def test_a_command_ends_without_a_last_collection() -> None:
+    """To look for garbage among all that numba and scikit-learn have loaded takes longer than many commands."""
+    code = (
+        "import gc\nfrom gpuboost.cli import main\nclass Loop:\n    def __init__(self):\n        self.me = self\n"
+        "    def __del__(self):\n        print('collected')\ngc.disable()\nLoop()\nmain(['--version'])"
+    )
+    result = in_a_process("-c", code)
+    assert result.stdout.splitlines() == [f"gpuboost, version {gpuboost.__version__}"]
+
+
 @pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "algorithms", "bench", "demo", "doctor"])
 def test_every_command_has_help(command: str) -> None:
     assert "--debug" in run(command, "--help").stdout
