@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LOG_FROM = 20.0
 """Positive values that differ by this factor are drawn on a logarithmic scale."""
 
-MISSING = "plots need matplotlib, which is not installed: pip install 'gpuboost-ml[plot]'"
+MISSING = "plots need matplotlib, which is not installed: pip install matplotlib"
 
 
 def new_figure(width: float, height: float) -> Figure:
