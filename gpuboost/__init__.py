@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError, ModelFormatError
 
 if TYPE_CHECKING:
-    from gpuboost import boosters, costs, datasets, ensemble, estimators, interchange, learners, plotting, stopping, training
     from gpuboost.active import ActiveLearner
     from gpuboost.checkpoint import Checkpoint
     from gpuboost.estimators import (

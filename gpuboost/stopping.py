@@ -39,8 +39,8 @@ class Patience:
 class SmoothedError:
     """The stopping time of eq. 15 of Kegl (2014): the T with the lowest mean error over the rounds ``floor(0.8 T) .. T``.
 
-    The first ``min_rounds`` rounds are no candidates, unless there are no others. (The paper divides by the number of terms minus
-    one, which would favour long windows; this is the mean.) The paper runs all rounds and then looks back; with
+    The first ``min_rounds`` rounds are no candidates, unless there are no others. (The paper divides by the number of terms
+    minus one, which would favour long windows; this is the mean.) The paper runs all rounds and then looks back; with
     ``n_iter_no_change`` the training stops when that many rounds have not lowered the smoothed error.
     """
 

@@ -25,9 +25,7 @@ from tests import fake_cupy
 from tests.fake_machine import Machine
 
 ROOT = Path(__file__).resolve().parent.parent
-INSTALL_12, INSTALL_13 = (
-    f'pip install "cupy-cuda{major}x>=14" "cuda-toolkit[nvrtc,cudart]=={major}.*"' for major in (12, 13)
-)
+INSTALL_12, INSTALL_13 = (f'pip install "cupy-cuda{major}x>=14" "cuda-toolkit[nvrtc,cudart]=={major}.*"' for major in (12, 13))
 INSTALL_NVRTC = 'pip install "cuda-toolkit[nvrtc,cudart]==13.*"'
 
 

@@ -111,6 +111,7 @@ def install() -> str:
     major = 12 if version is not None and version < 13000 else 13
     return f'pip install "cupy-cuda{major}x>={OLDEST_CUPY}" {toolkit(major)}'
 
+
 @functools.cache
 def import_cupy() -> Any:
     """Return the module ``cupy``. It may warn of what it does not find, which is ours to report."""
@@ -197,7 +198,7 @@ def installation_trouble() -> Trouble | None:
         then = "" if wheels else f". Then {install()} (for drivers older than 580, 12 in place of 13)"
         return Trouble(
             f"no NVIDIA driver was found ({remark})",
-            f"Install the NVIDIA driver (nvidia.com/drivers), or start the container with the GPUs: docker run --gpus all{then}",
+            f"Install the NVIDIA driver (nvidia.com/drivers), or start a container with: docker run --gpus all{then}",
         )
     if version < OLDEST_CUDA:
         return Trouble(

@@ -47,7 +47,8 @@ def record_columns(estimator: Any, X: Any, n_features: int) -> None:
 def compare_columns(estimator: Any, X: Any) -> None:
     """Check X, before its values are looked at, against the columns of the training set.
 
-    A column too many is named as such, whatever it holds. Warns if only one of the two has (string) names. Names that are no strings are compared, too, which scikit-learn does not.
+    A column too many is named as such, whatever it holds. Warns if only one of the two has (string) names. Names that are no
+    strings are compared, too, which scikit-learn does not.
 
     Raises
     ------

@@ -100,9 +100,7 @@ def draw(axes: Axes, run: Run, what: str, rule: SmoothedError | None) -> list[An
         smoothed = rule.smoothed(run.numbers(run.criterion).tolist())
         candidates = slice(rule.first_candidate(run.n_rounds) - 1, None)  # no lower minimum that is none
         label = f"smoothed {what} of valid (eq. 15)"
-        handles += axes.plot(
-            rounds[candidates], scale * smoothed[candidates], "k", dashes=(4, 2), linewidth=1.2, label=label
-        )
+        handles += axes.plot(rounds[candidates], scale * smoothed[candidates], "k", dashes=(4, 2), linewidth=1.2, label=label)
     if rule is not None and chosen is None:
         chosen = rule.best(run.numbers(run.criterion).tolist())
     if chosen is not None:

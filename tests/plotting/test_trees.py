@@ -9,9 +9,9 @@ import pytest
 from sklearn.svm import SVR
 
 import gpuboost
+from gpuboost.plotting.decision_map import others
 from gpuboost.plotting.labels import column_number, count_text, percent_text, text
 from gpuboost.plotting.trees import conditions, threshold
-from gpuboost.plotting.decision_map import others
 from tests.plotting.fitted import COSTS, KINDS, NAMES, flowers, model
 
 
