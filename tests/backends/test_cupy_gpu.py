@@ -368,7 +368,7 @@ def failing(error: Exception) -> Any:
         ),
         (fake_cupy.CUDADriverError(209, "CUDA_ERROR_NO_BINARY_FOR_GPU"), "the driver refuses what NVRTC compiled .*Upgrade"),
         (PermissionError(13, "Permission denied"), "Set CUPY_CACHE_DIR"),
-        (RuntimeError("CuPy failed to load libnvrtc.so.13"), r"pip install 'gpuboost-ml\[cuda13\]'"),
+        (RuntimeError("CuPy failed to load libnvrtc.so.13"), r'pip install "cuda-toolkit\[nvrtc,cudart\]==13\.\*"'),
         (RuntimeError("Failed to find CUDA headers."), r"Failed to find CUDA headers.*pip install"),
         (ImportError("libnvrtc.so.13: cannot open shared object file"), "libnvrtc.*pip install"),
     ],
