@@ -10,6 +10,7 @@ array([0, 0])
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +63,25 @@ ALGORITHMS = {
 }
 """The names that `fit` knows, and their estimators."""
 
+MODULES = (
+    "boosters",
+    "costs",
+    "datasets",
+    "ensemble",
+    "estimators",
+    "interchange",
+    "learners",
+    "plotting",
+    "stopping",
+    "training",
+)
+"""The modules that are loaded when they are asked for, as in ``gpuboost.datasets.make_poker_hands``."""
+
 
 def __getattr__(name: str) -> Any:
-    """Load an estimator, and scikit-learn with it, when it is asked for: the import stays light."""
+    """Load an estimator, and scikit-learn with it, or a module when it is asked for: the import stays light."""
+    if name in MODULES:
+        return importlib.import_module(f"gpuboost.{name}")
     if name == "ActiveLearner":
         from gpuboost.active import ActiveLearner
 
@@ -86,7 +103,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Return the public names, those that are loaded when they are asked for included."""
-    return sorted([*__all__, "ALGORITHMS", "__version__"])
+    return sorted([*__all__, *MODULES, "ALGORITHMS", "__version__"])
 
 
 def fit(

@@ -39,8 +39,8 @@ class Patience:
 class SmoothedError:
     """The stopping time of eq. 15 of Kegl (2014): the T with the lowest mean error over the rounds ``floor(0.8 T) .. T``.
 
-    Rounds up to ``min_rounds`` are no candidates, unless there are no others. (The paper divides by the number of terms minus
-    one, which would favour long windows; this is the mean.) The paper runs all rounds and then looks back; with
+    The first ``min_rounds`` rounds are no candidates, unless there are no others. (The paper divides by the number of terms
+    minus one, which would favour long windows; this is the mean.) The paper runs all rounds and then looks back; with
     ``n_iter_no_change`` the training stops when that many rounds have not lowered the smoothed error.
     """
 
@@ -55,10 +55,13 @@ class SmoothedError:
         smoothed: NDArray[np.float64] = (sums[last] - sums[first - 1]) / (last - first + 1)
         return smoothed
 
+    def first_candidate(self, n_rounds: int) -> int:
+        """Return the first of ``n_rounds`` rounds that may be kept."""
+        return self.min_rounds + 1 if n_rounds > self.min_rounds else 1
+
     def best(self, errors: Sequence[float]) -> int:
-        smoothed = self.smoothed(errors)
-        skipped = self.min_rounds if len(errors) > self.min_rounds else 0
-        return skipped + int(np.argmin(smoothed[skipped:])) + 1
+        first = self.first_candidate(len(errors))
+        return first + int(np.argmin(self.smoothed(errors)[first - 1 :]))
 
     def should_stop(self, errors: Sequence[float]) -> bool:
         if self.n_iter_no_change is None or len(errors) <= self.min_rounds + self.n_iter_no_change:

@@ -57,6 +57,8 @@ START = b'{"__metadata__":{"gpuboost":"{\\"sha256\\":\\"'
 HEAD = re.compile(re.escape(START) + rb'([0-9a-f]{64})\\",\\"format\\":([0-9]{1,9})[,}]')
 CHECKSUM = slice(8 + len(START), 8 + len(START) + 64)
 
+WRITTEN = 'use a file that "model.save" or "gpuboost fit --out" has written'
+
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -126,7 +128,7 @@ def read(path: str | os.PathLike[str]) -> TensorFile:
     """
     name = os.fspath(path)
     if not stat.S_ISREG(os.stat(name).st_mode):
-        _refuse(name, "is a folder or a device, not a file", "give the path of a file that save has written")
+        _refuse(name, "is a folder or a device, not a file", WRITTEN)
     with open(name, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(CHECKSUM.stop + 32)
@@ -160,10 +162,10 @@ def _foreign(head: bytes) -> tuple[str, str]:
     if not head:
         return "is empty", "fetch or save it again"
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":
-        return "is a pickle, which may run anything and is never opened", "use a file that model.save has written"
+        return "is a pickle, which may run anything and is never opened", WRITTEN
     if len(head) < CHECKSUM.stop + 14 and (START.startswith(head[8:]) or head[8:].startswith(START)):
         return "is cut short", "fetch or save it again"
-    return "is no model file of gpuboost, or its beginning is damaged", "use a file that model.save has written"
+    return "is no model file of gpuboost, or its beginning is damaged", WRITTEN
 
 
 def _checksum(file: BinaryIO) -> str:

@@ -164,9 +164,17 @@ def test_import_is_light() -> None:
 
 def test_what_is_loaded_on_use_is_listed() -> None:
     names = dir(gpuboost)
-    assert names == sorted({*gpuboost.__all__, "ALGORITHMS", "__version__"})
+    assert names == sorted({*gpuboost.__all__, *gpuboost.MODULES, "ALGORITHMS", "__version__"})
     assert all(hasattr(gpuboost, name) for name in names)
     assert loaded_by("import gpuboost; dir(gpuboost)") & {"sklearn", "numba", "difflib"} == set()
+
+
+def test_modules_are_loaded_by_their_attribute() -> None:
+    assert loaded_by("import gpuboost; gpuboost.datasets.make_poker_hands") & {"sklearn", "numba"} == set()
+    for name in gpuboost.MODULES:
+        assert "gpuboost" in loaded_by(f"import gpuboost; assert gpuboost.{name}.__name__ == 'gpuboost.{name}'")
+    with pytest.raises(AttributeError, match="has no attribute 'dataset'"):
+        gpuboost.dataset  # noqa: B018
 
 
 def test_engine_loads_numpy_only() -> None:

@@ -25,7 +25,8 @@ from tests import fake_cupy
 from tests.fake_machine import Machine
 
 ROOT = Path(__file__).resolve().parent.parent
-INSTALL_12, INSTALL_13 = "pip install 'gpuboost-ml[cuda12]'", "pip install 'gpuboost-ml[cuda13]'"
+INSTALL_12, INSTALL_13 = (f'pip install "cupy-cuda{major}x>=14" "cuda-toolkit[nvrtc,cudart]=={major}.*"' for major in (12, 13))
+INSTALL_NVRTC = 'pip install "cuda-toolkit[nvrtc,cudart]==13.*"'
 
 
 @pytest.fixture
@@ -221,7 +222,7 @@ TROUBLES: list[tuple[Callable[[Machine], None], list[str], bool]] = [
     (wrongly_named_devices, ["CUDA_VISIBLE_DEVICES='7' leaves no device"], True),
     (driver_out_of_order, ["unknown error", "nvidia-smi"], True),
     (forked_by_somebody_else, ["forked", "spawn", 'device="cpu"'], True),
-    (no_nvrtc, ["cuda:0: CuPy cannot compile", "libnvrtc", INSTALL_13, "NVRTC none (CuPy failed", "CUDA devices 1"], True),
+    (no_nvrtc, ["cuda:0: CuPy cannot compile", "libnvrtc", INSTALL_NVRTC, "NVRTC none (CuPy failed", "CUDA devices 1"], True),
     (device_out_of_order, ["cuda:0 does not work", "cudaErrorDevicesUnavailable", "nvidia-smi"], True),
     (cupy_is_broken, ["CuPy cannot be imported (ImportError: libfoo.so)", "-y cupy-cuda13x && " + INSTALL_13], True),
     (cupy_left_a_folder, ["CuPy cannot be imported", "-y cupy-cuda13x && " + INSTALL_13], True),
@@ -247,6 +248,12 @@ def test_trouble(machine: Machine, caplog: pytest.LogCaptureFixture, prepare: An
     assert sentence.startswith('device="auto" trains on the CPU: ')
     assert said[0] in sentence
     assert "\n" not in sentence
+
+
+def test_what_is_missing_is_said_once_and_the_remedy_names_it(machine: Machine) -> None:
+    said = refusal(0)
+    assert said.count("libcuda") == said.count("No such file") == 1
+    assert "To do: Install the NVIDIA driver" in said
 
 
 def test_an_old_cupy_is_refused_by_its_version(machine: Machine) -> None:

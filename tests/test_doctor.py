@@ -78,7 +78,7 @@ def test_where_there_is_nothing(machine: Machine) -> None:
     cpu, cuda, advice = result.output.splitlines()[-3:]
     assert cpu.startswith("CPU: usable")
     assert cuda.startswith("CUDA: not usable: no NVIDIA driver was found")
-    assert "pip install 'gpuboost-ml[cuda13]'" in advice
+    assert 'pip install "cupy-cuda13x>=14" "cuda-toolkit[nvrtc,cudart]==13.*"' in advice
     assert "CuPy                  none" in result.output
     facts = report()
     assert facts["devices"] == []

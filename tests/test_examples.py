@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import re
 import warnings
 from pathlib import Path
 
@@ -24,6 +25,8 @@ def examples() -> list[doctest.DocTest]:
 
 
 EXAMPLES = examples()
+OPTIONAL = ("onnxruntime", "treelite")
+"""Packages without which the examples that import them are skipped."""
 
 
 def test_the_estimators_have_examples() -> None:
@@ -32,9 +35,19 @@ def test_the_estimators_have_examples() -> None:
     assert public <= {name.rpartition(".")[2] for name in names}
 
 
+def test_the_exports_say_what_they_return() -> None:
+    names = {example.name.rpartition(".")[2] for example in EXAMPLES}
+    assert {"to_dict", "to_onnx", "to_treelite"} <= names
+    said = gpuboost.AdaBoostMHClassifier.to_onnx.__doc__ or ""
+    assert [word for word in ("ModelProto", '"X"', '"label"', '"probabilities"', '"scores"', "shape") if word not in said] == []
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_example(example: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    for package in OPTIONAL:
+        if any(re.search(rf"\bimport\b.*\b{package}\b", line.source) for line in example.examples):
+            pytest.importorskip(package)
     report: list[str] = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", 'device="auto" trains on the CPU')

@@ -267,8 +267,9 @@ def test_other_files(tmp_path: Path) -> None:
     refused(b"", tmp_path, "is empty")
     refused(pickle.dumps(Bomb()), tmp_path, "is a pickle, which may run anything and is never opened")
     refused(safetensors.numpy.save({"a": np.zeros(3)}), tmp_path, "is no model file of gpuboost")
-    refused(b"PK\3\4" + bytes(100), tmp_path, "is no model file of gpuboost")
-    with pytest.raises(ModelFormatError, match="is a folder or a device"):
+    for foreign in (pickle.dumps(Bomb()), b"PK\3\4" + bytes(100)):
+        refused(foreign, tmp_path, '"model.save" or "gpuboost fit --out" has written')
+    with pytest.raises(ModelFormatError, match=r'is a folder or a device, .*"gpuboost fit --out" has written'):
         gpuboost.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         gpuboost.load(tmp_path / "missing")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import gpuboost
-from gpuboost.backends import kernels
+from gpuboost.backends import cuda_setup, kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -48,6 +51,18 @@ def test_the_toolkit_is_of_the_wheels_cuda() -> None:
     for major in ("12", "13"):
         lines = PYPROJECT["project"]["optional-dependencies"][f"cuda{major}"]
         assert f"cuda-toolkit[nvrtc,cudart]=={major}.*" in lines
+
+
+def test_messages_advise_what_the_extras_bring() -> None:
+    """Neither a checkout nor an index with gpuboost-ml is at hand for all who read them."""
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    for version, extra in ((12040, "cuda12"), (13000, "cuda13")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cuda_setup, "driver", lambda version=version: (version, ""))
+            assert shlex.split(cuda_setup.install()) == ["pip", "install", *extras[extra]]
+    package = Path(gpuboost.__file__).parent
+    sources = {path.relative_to(package).as_posix(): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    assert [name for name, source in sources.items() if "gpuboost-ml[" in source and not name.startswith("cli/")] == []
 
 
 def test_the_wheel_has_the_kernels_where_they_are_looked_for() -> None:

@@ -100,15 +100,16 @@ def dotted(version: int | None) -> str:
     return "none" if version is None else f"{version // 1000}.{version % 1000 // 10}"
 
 
-def extra() -> str:
-    """Return the extra to install for the driver."""
-    version = driver()[0]
-    return "cuda12" if version is not None and version < 13000 else "cuda13"
+def toolkit(major: int) -> str:
+    """Return the requirement of the parts of the CUDA toolkit that CuPy needs to compile kernels."""
+    return f'"cuda-toolkit[nvrtc,cudart]=={major}.*"'
 
 
 def install() -> str:
-    """Return the command that installs what the driver can use."""
-    return f"pip install 'gpuboost-ml[{extra()}]'"
+    """Return the command that installs what the driver can use. It needs no index or checkout that has this package."""
+    version = driver()[0]
+    major = 12 if version is not None and version < 13000 else 13
+    return f'pip install "cupy-cuda{major}x>={OLDEST_CUPY}" {toolkit(major)}'
 
 
 @functools.cache
@@ -121,11 +122,11 @@ def import_cupy() -> Any:
 
 
 def findings() -> str:
-    """Return what was found, in one sentence."""
-    version, remark = driver()
+    """Return what was found, in one sentence. Why there is no driver is for `trouble` to say."""
+    version, _ = driver()
     wheels = ", ".join(f"{name} {number}" for name, number in cupy_distributions().items())
     parts = [
-        f"the driver supports CUDA {dotted(version)}" if version else f"no driver ({remark})",
+        f"the driver supports CUDA {dotted(version)}" if version else "no driver",
         wheels or "no CuPy",
         *(f"{title} {fact}" for title, fact in library_versions().items()),
     ]
@@ -194,10 +195,10 @@ def installation_trouble() -> Trouble | None:
             f"Remove them all and install one: pip uninstall -y {' '.join(wheels)} && {install()}",
         )
     if version is None:
-        then = "" if wheels else f" Then {install()} (or [cuda12] for drivers older than 580)"
+        then = "" if wheels else f". Then {install()} (for drivers older than 580, 12 in place of 13)"
         return Trouble(
             f"no NVIDIA driver was found ({remark})",
-            f"Install it, or start the container with the GPUs: docker run --gpus all.{then}",
+            f"Install the NVIDIA driver (nvidia.com/drivers), or start a container with: docker run --gpus all{then}",
         )
     if version < OLDEST_CUDA:
         return Trouble(

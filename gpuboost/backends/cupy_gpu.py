@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpuboost.backends import fatbin, kernels
+from gpuboost.backends import cuda_setup, fatbin, kernels
 from gpuboost.backends.adopt import adopt, span
 from gpuboost.backends.gpu import DeviceMatrix, GpuArray, Limits
 from gpuboost.backends.kernels import Argument, Kernel
@@ -281,5 +281,5 @@ class CupyGpu:
             return None
         if isinstance(error, OSError):
             return f"CuPy cannot keep compiled kernels ({error}). Set CUPY_CACHE_DIR to a folder that can be written."
-        extra = "cuda12" if cuda.runtime.runtimeGetVersion() < 13000 else "cuda13"
-        return f"CuPy cannot compile ({error}). Install NVRTC and the CUDA headers: pip install 'gpuboost-ml[{extra}]'"
+        major = cuda.runtime.runtimeGetVersion() // 1000
+        return f"CuPy cannot compile ({error}). Install NVRTC and the CUDA headers: pip install {cuda_setup.toolkit(major)}"

@@ -78,7 +78,8 @@ class AdaBoostMHClassifier(BoostingClassifier):
         "balanced" gives all classes the same total weight. It does not act on an ``eval_set``, but on the rows held out.
     early_stopping : bool, "smoothed" or "patience", default False
         "smoothed" (also True) keeps the number of trees with the lowest mean validation error over the last fifth of the rounds
-        (eq. 15), "patience" the first one with the lowest validation error.
+        (eq. 15), and never fewer than 51 where more than 50 rounds are run. "patience" keeps the first one with the lowest
+        validation error: the rule, with ``n_iter_no_change``, for a model that overfits within a few rounds.
     validation_fraction : float, default 0.1
         The share of the rows that early stopping holds out, class by class, if there is no ``eval_set``.
     n_iter_no_change : int or None, default None

@@ -44,15 +44,17 @@ def record_columns(estimator: Any, X: Any, n_features: int) -> None:
         del estimator.feature_names_in_
 
 
-def compare_columns(estimator: Any, X: Any, n_features: int) -> None:
-    """Check X against the columns of the training set.
+def compare_columns(estimator: Any, X: Any) -> None:
+    """Check X, before its values are looked at, against the columns of the training set.
 
-    Warns if only one of the two has (string) names. Names that are no strings are compared, too, which scikit-learn does not.
+    A column too many is named as such, whatever it holds. Warns if only one of the two has (string) names. Names that are no
+    strings are compared, too, which scikit-learn does not.
 
     Raises
     ------
     ValueError
-        If the names, their order or their number differ: the first wrong column is named.
+        If the names, their order or their number differ: the first wrong column is named. Only of a frame or an ndarray is the
+        number known here; see `compare_number`.
     """
     names, expected = frame_names(X), estimator._column_names
     is_named = bool(names) and all(isinstance(name, str) for name in names or ())
@@ -64,8 +66,17 @@ def compare_columns(estimator: Any, X: Any, n_features: int) -> None:
         warn(f"X has feature names, but {kind} was fitted without feature names")
     elif names and expected and names != expected:
         raise ValueError(_difference(expected, names))
-    if n_features != estimator.n_features_in_:
-        raise ValueError(f"X has {n_features} features, but {kind} is expecting {estimator.n_features_in_} features as input.")
+    if names is not None:
+        compare_number(estimator, len(names))
+    elif isinstance(X, np.ndarray) and X.ndim == 2:
+        compare_number(estimator, X.shape[1])
+
+
+def compare_number(estimator: Any, n_features: int) -> None:
+    """Raise a ValueError if there are more or fewer columns than in the training set."""
+    kind, expected = type(estimator).__name__, estimator.n_features_in_
+    if n_features != expected:
+        raise ValueError(f"X has {n_features} features, but {kind} is expecting {expected} features as input.")
 
 
 def _difference(expected: list[Any], names: list[Any]) -> str:

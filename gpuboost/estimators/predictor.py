@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuboost.backends.base import Backend
 from gpuboost.costs import check_cost_matrix, least_cost
 from gpuboost.estimators.arrays import like, to_host
-from gpuboost.estimators.columns import compare_columns, record_columns
+from gpuboost.estimators.columns import compare_columns, compare_number, record_columns
 from gpuboost.estimators.costs import mean_cost, refuse_many_labels
 from gpuboost.estimators.features import to_matrix
 from gpuboost.estimators.labels import LabelEncoder, label_array
@@ -69,8 +69,13 @@ class Predictor(TreeModel):
 
         One that lies on a device stays there: see `within_reach`.
         """
+        if not reset:
+            compare_columns(self, X)
         matrix = to_matrix(X, self, name)
-        (record_columns if reset else compare_columns)(self, X, matrix.shape[1])
+        if reset:
+            record_columns(self, X, matrix.shape[1])
+        else:
+            compare_number(self, matrix.shape[1])
         return matrix
 
     def _scores_by_blocks(self, X: Any, finish: Callable[[Floats], Array]) -> Array:

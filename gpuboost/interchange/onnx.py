@@ -28,39 +28,7 @@ OPSETS = {"": 18, "ai.onnx.ml": 3}
 
 
 def to_onnx(model: BoostingClassifier, input_dtype: Literal["float64", "float32"] = "float64") -> Any:
-    """Return a fitted classifier as an ONNX model.
-
-    Parameters
-    ----------
-    model : BoostingClassifier
-    input_dtype : {"float64", "float32"}, default "float64"
-        What the graph takes. Both are exact: float32 values are cast to float64 before they are compared. A float64 matrix
-        must not be rounded to float32 for the latter.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Input "X" (n_rows, n_features), NaN is missing. Outputs
-
-        - "label": what ``predict`` returns, (n_rows,), or the int64 matrix of a multi-label problem;
-        - "probabilities", float64 (n_rows, n_classes): what ``predict_proba`` returns. Not there if the classifier has none;
-        - "scores", float64 (n_rows, n_classes): the sums of the trees. ``decision_function`` returns them, or for two classes
-          the second minus the first.
-
-    Raises
-    ------
-    ImportError
-        If onnx is not installed.
-    TypeError
-        If the model does not consist of trees, or ONNX has no type for its labels.
-    ValueError
-        If ``input_dtype`` is another one.
-
-    Notes
-    -----
-    All three are those of gpuboost bit for bit on a runtime that computes float64 in IEEE arithmetic and the nodes of the graph
-    one by one, such as ONNX Runtime's CPU provider. ``onnx.save(model.to_onnx(), path)`` writes a file.
-    """
+    """Return a fitted classifier as an ONNX model: see `gpuboost.interchange.methods.Exports.to_onnx`."""
     load("onnx", "to_onnx")
     from onnx import helper
 

@@ -27,34 +27,7 @@ READING = [
 
 
 def to_dict(model: BoostingClassifier) -> dict[str, Any]:
-    """Return a fitted classifier as a dict that `json.dumps` takes, in strict JSON.
-
-    Parameters
-    ----------
-    model : BoostingClassifier
-
-    Returns
-    -------
-    dict
-        - "reading": how to predict from this dict, in words;
-        - "estimator", "gpuboost": the class and the version that made it;
-        - "classes": the labels, in the order of all scores; those that JSON does not have (dates, bytes) as text. Their dtype
-          is in "class_dtype";
-        - "multi_label": whether the classes do not exclude each other;
-        - "features": the names of the columns, x0, x1, ... if they had none;
-        - "probabilities": how they follow from the scores, or None if there are none. {"link": "softmax", "divisor": d} is
-          ``exp(F_k / d)``, {"link": "sigmoid", "offset": o} is ``1 / (1 + exp(o - 2 F_k))``; unless ``multi_label``, both are
-          divided by their sum over the classes;
-        - "rounds": for each round of boosting its list of trees; a tree is {"nodes": [...]}, a node either {"feature",
-          "name", "less_than", "missing", "left", "right"} or {"leaf": [one number a class]}.
-
-        All floats come back from JSON with their very bits.
-
-    Raises
-    ------
-    TypeError
-        If the model does not consist of trees.
-    """
+    """Return a fitted classifier as a dict: see `gpuboost.interchange.methods.Exports.to_dict`."""
     offsets = exported_ensemble(model).round_offset.tolist()
     names = feature_names(model)
     trees = [_tree(tree, names) for tree in real_trees(model)]

@@ -74,35 +74,7 @@ class ShapExplainer:
 
 
 def to_shap(model: BoostingClassifier, background: Any) -> ShapExplainer:
-    """Return an explainer of the scores of a fitted classifier.
-
-    Parameters
-    ----------
-    model : BoostingClassifier
-    background : array-like or data frame, shape (n_background, n_features)
-        Leaving a feature out means to take it from these rows in turn. Ten to a few hundred rows of the training set do; all
-        are used, and time grows with their number.
-
-    Returns
-    -------
-    ShapExplainer
-        Call it with rows.
-
-    Raises
-    ------
-    ImportError
-        If shap is not installed.
-    TypeError
-        If the model does not consist of trees.
-    ValueError
-        If a tree is beyond what shap can count.
-
-    Notes
-    -----
-    Rows take exactly the ways through the trees that they take in predictions. shap multiplies the leaves' values with their
-    weights in float32, so its values are right to about 1e-7 of the sum of the absolute values of the leaves, and add up to the
-    scores to that accuracy. Explanations of probabilities are not offered.
-    """
+    """Return an explainer of a fitted classifier: see `gpuboost.interchange.methods.Exports.to_shap`."""
     return ShapExplainer(model, background)
 
 

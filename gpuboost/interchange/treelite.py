@@ -14,37 +14,7 @@ if TYPE_CHECKING:
 
 
 def to_treelite(model: BoostingClassifier) -> Any:
-    """Return a fitted classifier as a Treelite model with vector leaves and float64 thresholds.
-
-    Parameters
-    ----------
-    model : BoostingClassifier
-
-    Returns
-    -------
-    treelite.Model
-        ``treelite.gtil.predict(model, X, pred_margin=True)`` returns the scores, float64 (n_rows, 1, n_classes), or
-        (n_rows, n_classes, 1) for a multi-label problem. GTIL adds the trees in their order, so that they are the scores of
-        gpuboost bit for bit; float32 input is compared as float64. Labels are ``classes_[scores.argmax(axis=-1)]``; Treelite
-        has none.
-
-        Without ``pred_margin`` the result is that of the model's postprocessor: probabilities of `ABCBoostClassifier`,
-        `LogitBoostClassifier` and `MartClassifier` ("softmax", computed in Treelite's way, equal to 1e-6), and of multi-label
-        `AdaBoostMHClassifier` ("sigmoid"). For the other classifiers Treelite has no postprocessor, and the result is the
-        scores ("identity").
-
-    Raises
-    ------
-    ImportError
-        If treelite is not installed.
-    TypeError
-        If the model does not consist of trees.
-
-    Notes
-    -----
-    The feature names stand in the JSON of ``dump_as_json()``, in "attributes". A compiler may be set to float32 thresholds or
-    another order of additions: then rows that lie on a cut, or have tied scores, can get another label.
-    """
+    """Return a fitted classifier as a Treelite model: see `gpuboost.interchange.methods.Exports.to_treelite`."""
     load("treelite", "to_treelite")
     from treelite.model_builder import Metadata, ModelBuilder, TreeAnnotation
 

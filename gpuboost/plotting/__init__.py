@@ -1,4 +1,4 @@
-"""Pictures of models and of their training, drawn with matplotlib (the extra "plot"), which is loaded when one is drawn.
+"""Pictures of models and of their training, drawn with matplotlib, which is loaded when one is drawn.
 
 ``model.plot`` has a method for each kind; `HistoryPlots` draws what a history alone has to show. Nothing here shows a picture,
 or changes matplotlib's settings or backend.

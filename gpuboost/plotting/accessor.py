@@ -46,7 +46,8 @@ class HistoryPlots:
             a figure with a panel for each, and in a given ``ax`` the cost if there is one, else the error.
         smoothed : bool, optional
             Whether to draw the smoothed error of eq. 15 of Kégl (2014), and the round that it chooses. By default where it
-            chose the model's rounds. The rounds that early stopping kept are always drawn.
+            chose the model's rounds. It begins with the first round that the rule may keep, the 51st of more than 50. The
+            rounds that early stopping kept are always drawn.
 
         Returns
         -------
@@ -64,6 +65,8 @@ class HistoryPlots:
 
     def base_classes(self, ax: Any = None) -> Axes:
         """Draw the base class of every round of ABC-Boost, and each class's share of the rounds.
+
+        Where early stopping kept some of the rounds, the last of them is marked, and the shares are of those.
 
         Parameters
         ----------
@@ -254,6 +257,8 @@ class Plots(HistoryPlots):
         ax: Any = None,
     ) -> Axes:
         """Draw the predicted class over two columns; the stronger the colour, the higher its probability.
+
+        The title says at what the other columns are fixed.
 
         Parameters
         ----------

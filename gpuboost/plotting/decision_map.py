@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 LETTERS_ACROSS = 50
+N_SHOWN = 2
+"""The title shows that many values of columns that are fixed."""
 MARGIN = 0.05
 """The map reaches beyond the rows by this share of their range."""
 
@@ -108,7 +110,8 @@ def decision_map(
     parameters.check_integer("max_rows", max_rows, 0)
     drawn = matrix[:, [first, second]]
     ranges = [values_between(drawn[:, i], column_names(model)[column], n_points) for i, column in enumerate((first, second))]
-    grid = Grid.of(model, fixed_values(model, matrix, at, (first, second)), (first, second), ranges)
+    fixed = fixed_values(model, matrix, at, (first, second))
+    grid = Grid.of(model, fixed, (first, second), ranges)
     axes = axes_or_new(ax, 7.0, 4.8)
     grid.draw(axes)
     grid.label(axes, class_texts(model.classes_))
@@ -121,10 +124,19 @@ def decision_map(
     names = column_names(model)
     axes.set_xlabel(text(names[first], 50), **PLAIN)
     axes.set_ylabel(text(names[second], 40), **PLAIN)
-    n_others = len(names) - 2
-    others = ", the other column fixed" if n_others == 1 else f", the other {n_others} columns fixed" if n_others else ""
-    axes.set_title(f"Predicted class{others}")
+    given = {column_number(model, column): fixed[column_number(model, column)] for column in at or {}}
+    axes.set_title("\n".join(["Predicted class", *others(names, given)]), **PLAIN)
     return axes
+
+
+def others(names: list[Any], given: dict[int, float]) -> list[str]:
+    """Say at what the columns that are not drawn are fixed, in two lines at most; ``given`` are those that have no median."""
+    values = [f"{text(names[i], 16)} = {'missing' if np.isnan(value) else format(value, '.4g')}" for i, value in given.items()]
+    lines = [", ".join(values) if len(values) <= N_SHOWN else f"{len(values)} columns at given values"] if values else []
+    n_medians = len(names) - 2 - len(given)
+    if n_medians:
+        lines.append("the other column at its median" if n_medians == 1 else f"the other {n_medians} columns at their medians")
+    return lines
 
 
 def prepared(model: Any, X: Any, y: Any) -> tuple[Any, Floats, NDArray[np.int64] | None]:

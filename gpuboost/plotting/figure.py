@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 LOG_FROM = 20.0
 """Positive values that differ by this factor are drawn on a logarithmic scale."""
 
-MISSING = "plots need matplotlib, which is not installed: pip install 'gpuboost-ml[plot]'"
+MISSING = "plots need matplotlib, which is not installed: pip install matplotlib"
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -74,6 +75,12 @@ def scale_from_zero(axes: Axes, values: NDArray[np.float64]) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def mark_rounds(axes: Axes, n_kept: int, n_rounds: int, word: str = "kept") -> Line2D:
+    """Mark the last round that is kept, or would be; return the line, whose label says so."""
+    label = f"{word}: {n_kept} of {n_rounds} rounds"
+    return axes.axvline(n_kept, color="0.35", linestyle=":", linewidth=1.4, label=label)
 
 
 def quiet(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new, new_figure, quiet, scale_from_zero
+from gpuboost.plotting.figure import axes_or_new, mark_rounds, new_figure, quiet, scale_from_zero
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import GREEN, LINE_STYLES, ORANGE, PINK, RED, SKY
 from gpuboost.stopping import SmoothedError
@@ -97,14 +97,14 @@ def draw(axes: Axes, run: Run, what: str, rule: SmoothedError | None) -> list[An
         drawn.append(values)
     chosen = run.kept
     if rule is not None and f"valid_{what}" == run.criterion:
-        errors = run.numbers(run.criterion)
+        smoothed = rule.smoothed(run.numbers(run.criterion).tolist())
+        candidates = slice(rule.first_candidate(run.n_rounds) - 1, None)  # no lower minimum that is none
         label = f"smoothed {what} of valid (eq. 15)"
-        handles += axes.plot(rounds, scale * rule.smoothed(errors.tolist()), "k", dashes=(4, 2), linewidth=1.2, label=label)
+        handles += axes.plot(rounds[candidates], scale * smoothed[candidates], "k", dashes=(4, 2), linewidth=1.2, label=label)
     if rule is not None and chosen is None:
         chosen = rule.best(run.numbers(run.criterion).tolist())
     if chosen is not None:
-        label = f"{'kept' if run.kept else 'chosen'}: {chosen} of {run.n_rounds} rounds"
-        handles.append(axes.axvline(chosen, color="0.35", linestyle=":", linewidth=1.4, label=label))
+        handles.append(mark_rounds(axes, chosen, run.n_rounds, "kept" if run.kept else "chosen"))
     kind = "Hamming error" if what == "error" and run.multi_label else TITLES.get(what, what)
     axes.set(title=kind, xlabel="round", ylabel=UNITS.get(what, what), xlim=(min(1, run.n_rounds - 1), run.n_rounds))
     # An error that goes to 0 on the training set must not squeeze those of the evaluation sets.

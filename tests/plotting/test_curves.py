@@ -49,8 +49,11 @@ def test_early_stopping_shows_its_curve_and_its_choice() -> None:
     fitted = model(stopping="smoothed", n_estimators=60)
     errors = fitted.history_["valid_error"]
     drawn = lines(fitted.plot.learning_curves(what="error"))
-    assert_array_equal(drawn["smoothed error of valid (eq. 15)"][1], 100 * SmoothedError().smoothed(errors))
+    rounds, smoothed = drawn["smoothed error of valid (eq. 15)"]
+    assert rounds == list(range(51, 61))  # those that the rule may keep
+    assert_array_equal(smoothed, 100 * SmoothedError().smoothed(errors)[50:])
     best = SmoothedError().best(errors)
+    assert rounds[int(np.argmin(smoothed))] == best
     assert drawn[f"kept: {best} of 60 rounds"][0] == [best, best]
     assert fitted.n_estimators_ == best
 
@@ -89,6 +92,21 @@ def test_base_classes() -> None:
     beside = [tick.get_text() for tick in axes.child_axes[0].get_yticklabels()]
     counts = np.bincount(np.array(fitted.history_["base_class"], int), minlength=3)
     assert [float(text.removesuffix(" %")) for text in beside] == pytest.approx(100 * counts / 8, abs=0.5)
+
+
+def test_base_classes_show_which_rounds_are_kept() -> None:
+    fitted = model("abc-boost", stopping="patience", n_estimators=20)
+    kept, n_rounds = fitted.n_estimators_, len(fitted.history_["base_class"])
+    assert kept < n_rounds
+    axes = fitted.plot.base_classes()
+    label = f"kept: {kept} of {n_rounds} rounds"
+    assert lines(axes)[label][0] == [kept, kept]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [label]
+    assert axes.child_axes[0].get_ylabel() == "share of the\nkept rounds"
+    counts = np.bincount(np.array(fitted.history_["base_class"][:kept], int), minlength=3)
+    beside = [tick.get_text() for tick in axes.child_axes[0].get_yticklabels()]
+    assert [float(text.removesuffix(" %")) for text in beside] == pytest.approx(100 * counts / kept, abs=0.5)
+    assert lines(fitted.plot.candidate_losses())[label][0] == [kept, kept]
 
 
 def test_candidate_losses() -> None:

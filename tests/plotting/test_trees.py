@@ -9,6 +9,7 @@ import pytest
 from sklearn.svm import SVR
 
 import gpuboost
+from gpuboost.plotting.decision_map import others
 from gpuboost.plotting.labels import column_number, count_text, percent_text, text
 from gpuboost.plotting.trees import conditions, threshold
 from tests.plotting.fitted import COSTS, KINDS, NAMES, flowers, model
@@ -125,6 +126,32 @@ def test_map_of_a_model_without_probabilities_and_of_two_columns() -> None:
     axes = fitted.plot.decision_map(two, n_points=4)
     assert axes.get_title() == "Predicted class"
     assert axes.images[0].get_array().shape == (4, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("at", "fixed"),
+    [
+        ({}, "the other column at its median"),
+        ({"noise": 2.5}, "noise = 2.5"),
+        ({2: float("nan")}, "noise = missing"),
+    ],
+)
+def test_the_title_says_at_what_the_others_are_fixed(at: Any, fixed: str) -> None:
+    axes = model().plot.decision_map(flowers()[0], columns=(0, 1), at=at, n_points=4)
+    assert axes.get_title() == f"Predicted class\n{fixed}"
+
+
+@pytest.mark.parametrize(
+    ("given", "fixed"),
+    [
+        ({}, ["the other 4 columns at their medians"]),
+        ({2: 1.0, 3: 0.125}, ["c = 1, d = 0.125", "the other 2 columns at their medians"]),
+        ({2: 1.0, 3: 0.0, 4: 0.0}, ["3 columns at given values", "the other column at its median"]),
+        ({2: 1.0, 3: 0.0, 4: 0.0, 5: 0.0}, ["4 columns at given values"]),
+    ],
+)
+def test_what_is_said_of_many_columns_that_are_fixed(given: dict[int, float], fixed: list[str]) -> None:
+    assert others(list("abcdef"), given) == fixed
 
 
 @pytest.mark.parametrize(

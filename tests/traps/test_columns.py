@@ -39,6 +39,37 @@ def test_wrong_columns_at_predict(method: str) -> None:
                 predict(wrong)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_columns_are_compared_before_their_values_are_read(method: str) -> None:
+    """A column too many that is text is a column too many: nobody is to encode it."""
+    predict: Callable[[Any], Any] = getattr(make(2).fit(FRAME, Y), method)
+    text = FRAME.assign(farbe="rot")
+    for wrong, message in (
+        (text, "unseen at fit time:\n- farbe\n"),
+        (pl.DataFrame({**FRAME.to_dict("list"), "farbe": "rot"}), "unseen at fit time:\n- farbe\n"),
+        (pa.table({**FRAME.to_dict("list"), "farbe": ["rot"] * len(FRAME)}), "unseen at fit time:\n- farbe\n"),
+        (text[["a", "c", "farbe"]], "- farbe\nFeature names seen at fit time, yet now missing:\n- b\n"),
+        (FRAME.rename(columns={"b": "farbe"}).assign(farbe=pd.Categorical(Y)), "yet now missing:\n- b\n"),
+        (FRAME[["b", "a", "c"]].assign(b="rot"), "must be in the same order"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            predict(wrong)
+    with pytest.raises(ValueError, match="column 'b' of X holds the text 'rot'; encode it"):  # it is one that the model knows
+        predict(FRAME.assign(b="rot"))
+
+
+def test_columns_without_names_are_counted_before_their_values_are_read() -> None:
+    model = make(2).fit(X, Y)
+    wide = np.c_[X.astype(object), np.full(len(X), "rot", object)]
+    with pytest.raises(ValueError, match="X has 4 features, but AdaBoostMHClassifier is expecting 3"):
+        model.predict(wide)
+    with (
+        pytest.warns(UserWarning, match="fitted without feature names"),
+        pytest.raises(ValueError, match="X has 4 features, but AdaBoostMHClassifier is expecting 3"),
+    ):
+        model.predict(FRAME.assign(farbe="rot"))
+
+
 def test_wrong_columns_in_the_evaluation_set() -> None:
     with pytest.raises(ValueError, match="number 0: expected 'a', got 'c'"):
         make().fit(FRAME, Y, eval_set=(FRAME[list("cba")], Y))
