@@ -305,7 +305,8 @@ def test_ctrl_c_and_resume(data: Path, tmp_path: Path, monkeypatch: pytest.Monke
         (("--set", "max_leaf_nodes=3"), "max_leaf_nodes was 'auto', and is 3"),
         (("--set", "n_estimators=9"), "n_estimators was 8, and is 9"),
         (("--algorithm", "samme"), "algorithm was adaboost-mh, and is samme"),
-        (("--drop", "noise"), "the data are not the same"),
+        (("--drop", "noise"), "what is no feature was ['kind'], and is ['noise', 'kind']"),
+        (("--missing", "?"), "missing was [], and is ['?']"),
     ]:
         other = tuple(
             item
@@ -321,6 +322,12 @@ def test_ctrl_c_and_resume(data: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert not checkpoint.exists()
     result = run(*fit, "--resume")
     assert "is the finished model of this very run: there is nothing to do" in result.stdout
+    result = run(*fit, "--resume", "--missing", "?")
+    assert "there is nothing to do" not in result.stdout
+    assert model.read_bytes() != (tmp_path / "whole").read_bytes()
+    run(*fit, "--missing", "?", "--missing", "-", "--out", tmp_path / "one")
+    run(*fit, "--missing", "-", "--missing", "?", "--missing", "?", "--out", tmp_path / "other")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
     result = run(*fit, "--resume", "--drop", "noise")
     assert f"There is no checkpoint {checkpoint}: starting from the beginning" in result.stderr
     assert model.read_bytes() != (tmp_path / "whole").read_bytes()
