@@ -32,7 +32,7 @@ def read_npy(path: str) -> NDArray[Any]:
     """Return the array of a ``.npy`` file; it never unpickles."""
     if (start := beginning(path)) in ARCHIVES:
         raise ValueError(f"{path} cannot be read as a .npy file: it is an archive of several arrays, to be named .npz")
-    if start != MAGIC_PREFIX[: len(start)]:
+    if start != MAGIC_PREFIX[:4]:
         raise ValueError(f"{path} is no .npy file: it does not begin as one; numpy.save writes them")
     try:
         return np.asarray(np.load(path, allow_pickle=False))
@@ -143,6 +143,7 @@ def first_unreadable(lines: list[bytes]) -> int:
 
 def whole_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array of floats that all are integers as such, any other as it is."""
-    if array.dtype.kind == "f" and (abs(array) < 2.0**63).all() and (array % 1 == 0).all():
-        return array.astype(np.int64)
-    return array
+    if array.dtype.kind != "f":
+        return array
+    wide = array.astype(np.float64)
+    return wide.astype(np.int64) if (abs(wide) < 2.0**63).all() and (wide % 1 == 0).all() else array

@@ -119,7 +119,8 @@ def test_signals_while_the_data_are_read(tmp_path: Path, name: str) -> None:
 def test_signals_while_modules_are_imported(meanwhile: str) -> None:
     code = (
         "import signal, sys, time\nfrom gpuboost.cli.interrupts import interrupt_on\nclass Deaf:\n    def __del__(self):\n"
-        f"        signal.raise_signal(signal.SIGINT)\ninterrupt_on('SIGINT')\ntry:\n    {meanwhile}\n    time.sleep(60)\n"
+        f"        signal.raise_signal(signal.SIGINT)\ninterrupt_on('SIGINT')\ntry:\n    {meanwhile}\n    while True:\n"
+        "        time.sleep(0.01)\n"
         "except KeyboardInterrupt:\n    sys.exit(130)"
     )
     result = subprocess.run(
