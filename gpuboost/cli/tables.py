@@ -139,11 +139,8 @@ class Table:
         else:
             index = self.index(key, "--weight")
             where = self.called(index)
-            array = (
-                self.matrix[:, index]
-                if self.matrix is not None
-                else columns.numbers(self.columns[index], where, missing=self.missing)
-            )
+            matrix = self.matrix
+            array = columns.numbers(self.columns[index], where, "", self.missing) if matrix is None else matrix[:, index]
         if array.dtype.kind not in "biuf":
             raise ValueError(f"{where} must hold weights, numbers that are not negative, got the dtype {array.dtype}")
         weights = array.astype(np.float64)

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gpuboost
-from gpuboost.cli.fit import OTHER_KINDS
+from gpuboost.cli.fit import OTHER_KINDS, chosen
 from gpuboost.cli.options import ending
 from gpuboost.cli.outputs import SUFFIXES
 from gpuboost.cli.progress import ProgressReport
@@ -373,3 +374,14 @@ def test_ctrl_c_of_a_process(data: Path, tmp_path: Path, signal_sent: str) -> No
 
 def test_every_suffix_of_tables_is_refused_for_models() -> None:
     assert set(SUFFIXES) - {".csv.gz"} <= set(OTHER_KINDS)
+
+
+def test_every_cost_decides_a_run() -> None:
+    """NumPy's text of a large matrix leaves most of it out."""
+    costs = 1.0 - np.eye(40)
+    texts = set()
+    for odd in (1.0, 1.0 + 2.0**-52, 2.0):
+        costs[20, 3] = odd
+        model = gpuboost.RebelClassifier(cost_matrix=costs)
+        texts.add(chosen("rebel", model, SimpleNamespace(target="y"), None)["cost_matrix"])  # type: ignore[arg-type]
+    assert len(texts) == 3
