@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Device
+from gpuboost.backends.base import Device, Start
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
@@ -71,13 +71,19 @@ class ClassTreeLoop:
         backend, data = problem.backend, problem.data
         weights, learner = LabelWeights(problem), ClassTree(self.max_leaf_nodes)
         counts = leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
-        for trees in done:
-            weights.take([apply(tree, problem) for tree in trees])
+        for t, [tree] in enumerate(done):
+            part = apply(tree, problem)
+            if t == len(done) - 1:  # this may be a model whose training has ended
+                stats = weights.statistics(counts)
+                sums, _ = backend.group_sums(stats, part.group, tree.n_leaves)
+                if self.is_last(tree, sums, self.sampling.draw(t, backend, data, stats)):
+                    return
+            weights.take([part])
         stats = weights.statistics(counts)
         for t in itertools.count(len(done)):
             start = self.sampling.draw(t, backend, data, stats)
             grown = learner(backend, data, replace(stats, criterion="gini"), start)
-            correct, total = right_units(grown), stats.total
+            correct, total = right_units(grown.sums), stats.total
             values = self.leaf_values(grown)
             if values is None and start.is_whole:  # where it was a part of all, another part may say more
                 return
@@ -91,13 +97,17 @@ class ClassTreeLoop:
             edge = (n_classes * correct - total) / (max(n_classes - 1, 1) * total)
             part = Part(replace(grown.tree, values=values), grown.group, by_group)
             yield Round([part], weights.loss(stats), {"edge": edge})
-            if (grown.tree.n_leaves == 1 and start.is_whole) or (self.until_perfect and correct == total):
+            if self.is_last(grown.tree, grown.sums, start):
                 return
 
+    def is_last(self, tree: Tree, sums: NDArray[np.int64], start: Start) -> bool:
+        """Whether no tree follows this one, with the weight ``sums`` of every class in every leaf, grown from ``start``."""
+        return (tree.n_leaves == 1 and start.is_whole) or (self.until_perfect and right_units(sums) == int(sums.sum()))
 
-def right_units(grown: GrownTree) -> int:
-    """Return the weight that the leaves' heaviest classes predict right, in units."""
-    return int(grown.sums.max(axis=1).sum())
+
+def right_units(sums: NDArray[np.int64]) -> int:
+    """Return the weight of the rows that the heaviest classes of their leaves predict right."""
+    return int(sums.max(axis=1).sum())
 
 
 def centred(values: Values) -> Values:

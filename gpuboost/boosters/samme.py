@@ -59,7 +59,7 @@ def discrete_values(grown: GrownTree) -> Values | None:
     ``exp(alpha)`` times the factor of one that it hits (algorithm 2, lines 2c and 2d), and makes ``softmax(F / (K - 1))`` that
     of the votes.
     """
-    n_classes, total, right = grown.sums.shape[1], int(grown.sums.sum()), right_units(grown)
+    n_classes, total, right = grown.sums.shape[1], int(grown.sums.sum()), right_units(grown.sums)
     if right * n_classes <= total:
         return None
     right = min(right, total - 1)  # keeps the coefficient of a perfect tree finite

@@ -240,7 +240,7 @@ class Reading:
                 content = file.read()
         separator = "\t" if path.removesuffix(".gz").lower().endswith(".tsv") else None
         text = read_text(path, content, separator=separator, header=self.header, missing=self.missing)
-        data = text.table()
+        data = text.table
         names = list(data.column_names) if self.header else None
         if names and sum(map(columns.is_number, names)) >= max(2, len(names) - 1):
             self.note(f"Note: the first row of {path} was taken for column names, but holds numbers: --no-header if it is data")
@@ -254,16 +254,16 @@ class Reading:
         import pyarrow as pa
 
         try:
-            if kind == "parquet":
+            if kind == "parquet":  # one thread: see `gpuboost.cli.text_tables`
                 from pyarrow import parquet
 
                 with open(path, "rb") as file:
-                    data = parquet.ParquetFile(file).read()
+                    data = parquet.ParquetFile(file).read(use_threads=False)
             else:
                 from pyarrow import feather
 
                 with open(path, "rb") as file:
-                    data = feather.read_table(file)
+                    data = feather.read_table(file, use_threads=False)
         except (pa.ArrowException, ValueError, OSError, KeyError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise

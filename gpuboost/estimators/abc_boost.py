@@ -49,7 +49,8 @@ class SoftmaxClassifier(SingleLabelClassifier):
 
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> ABCBoost:
         self._check_labels(encoder)
-        last = previous.history_["base_class"][-1:] if previous else []
+        kept = previous.n_estimators_ if previous else 0  # early stopping keeps the history of the rounds that it drops
+        last = previous.history_["base_class"][kept - 1 : kept] if previous else []
         return ABCBoost(
             loss=self._loss(),
             base_class=self._base(encoder),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from gpuboost import AdaBoostMHClassifier
+import numpy as np
+import pytest
+
+import gpuboost
+from gpuboost import ABCBoostClassifier, AdaBoostMHClassifier
 
 
 def test_missing_values_that_come_with_the_second_fit() -> None:
@@ -42,3 +46,49 @@ def test_weight_two_is_the_row_twice_in_any_unit() -> None:
         one = AdaBoostMHClassifier(n_estimators=5, max_leaf_nodes=4).fit(X, y, sample_weight=weights)
         two = AdaBoostMHClassifier(n_estimators=5, max_leaf_nodes=4).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
         np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("samme", {}),  # a tree that errs nowhere is the last
+        ("samme", {"variant": "real"}),
+        ("gamble", {"learning_rate": 2 / 3}),
+        ("gamble", {"learning_rate": "line-search"}),
+        ("adaboost-mh", {"variant": "discrete"}),
+        ("rebel", {}),
+        ("abc-boost", {}),
+    ],
+)
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("values", [(0.0, 1.0, 2.0), (0.0, 1.0, 1.0), (0.0, 0.0, 0.0)])
+@pytest.mark.filterwarnings("ignore:no column of X tells rows apart")
+def test_a_training_that_has_ended_does_not_go_on(
+    values: tuple[float, ...], device: str, name: str, params: dict[str, Any]
+) -> None:
+    # Three classes that one feature tells apart, or two of them, or none.
+    X, y = np.repeat(values, 4)[:, None], np.repeat([0, 1, 2], 4)
+    model = gpuboost.fit(X, y, algorithm=name, device=device, n_estimators=60, **params)
+    ended, digest = model.n_estimators_, model.ensemble_.digest()
+    assert ended == 1 or (name, params, values) != ("samme", {}, (0.0, 1.0, 2.0))
+    for rounds in {max(ended - 1, 1), ended}:
+        model = gpuboost.fit(X, y, algorithm=name, device=device, n_estimators=rounds, **params)
+        model.set_params(n_estimators=60, warm_start=True).fit(X, y)
+        assert (model.n_estimators_, model.ensemble_.digest()) == (ended, digest)
+
+
+@pytest.mark.parametrize("base_class", ["search", None])
+def test_the_base_class_of_a_dropped_round_is_forgotten(base_class: str | None) -> None:
+    # Early stopping keeps the first round, and in the rounds that it drops there was another search.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    y = np.digitize(X[:, 0], [-0.6, 0.0, 0.6])
+    other = (rng.normal(size=(80, 4)), rng.integers(0, 4, 80))
+    params: dict[str, Any] = {"gap": 7, "base_class": base_class, "device": "cpu"}
+    model = ABCBoostClassifier(n_estimators=60, early_stopping="patience", n_iter_no_change=30, **params)
+    model.fit(X, y, eval_set=other)
+    assert model.n_estimators_ < 7 < len(model.history_["base_class"])
+    model.set_params(early_stopping=False, warm_start=True, n_estimators=10).fit(X, y)
+    whole = ABCBoostClassifier(n_estimators=10, **params).fit(X, y)
+    assert model.ensemble_.digest() == whole.ensemble_.digest()
+    np.testing.assert_array_equal(model.history_["base_class"], whole.history_["base_class"])
