@@ -99,9 +99,9 @@ def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64
         columns |= {f"p_{label}": proba[:, k] for k, label in enumerate(python_labels(classes))}
     lower = path.lower()
     if path == "-":
-        for text in csv_blocks(columns, ","):
-            sys.stdout.write(text)
-        sys.stdout.flush()
+        file = standard_output()
+        _write_text(file, columns, "")
+        file.flush()
     elif lower.endswith((".parquet", ".feather")):
         write_whole(path, lambda file: _write_arrow(file, columns, lower))
     elif lower.endswith(".npy"):
@@ -111,6 +111,19 @@ def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64
         write_whole(path, lambda file: np.savez(file, **arrays))
     else:
         write_whole(path, lambda file: _write_text(file, columns, lower))
+
+
+def standard_output() -> BinaryIO:
+    """Return the standard output for bytes: data are UTF-8 there as in files, whatever a terminal can show.
+
+    Raises
+    ------
+    OSError
+        If it is closed.
+    """
+    if sys.stdout is None:
+        raise OSError("the standard output is closed: nothing can be written to -")
+    return sys.stdout.buffer
 
 
 def csv_blocks(columns: dict[str, NDArray[Any]], separator: str) -> Any:

@@ -45,11 +45,13 @@ def predict(
     """
     from gpuboost.cli.cost_files import read_costs
     from gpuboost.cli.models import open_model
-    from gpuboost.cli.outputs import SUFFIXES, check_output, write_predictions
+    from gpuboost.cli.outputs import SUFFIXES, check_output, standard_output, write_predictions
 
     if out == "-" and as_json:
         raise click.UsageError("--out - and --json both write to the standard output; give a file")
-    if out != "-":
+    if out == "-":
+        standard_output()
+    else:
         check_output(out, SUFFIXES, (model, data, cost_matrix))
     printer = options.Printer(as_json, quiet)
     fitted = open_model(model, device, jobs)

@@ -150,11 +150,7 @@ def read_text(path: str, data: bytes, *, separator: str | None, header: bool, mi
     ValueError
         If it is empty, not UTF-8, cut off, or has a quote that is not closed.
     """
-    if data.startswith(b"\x1f\x8b"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} cannot be unpacked by gzip: {error}") from error
+    data = unpacked(path, data)
     check_encoding(path, data)
     data = data.removeprefix(codecs.BOM_UTF8).strip(b"\r\n") + b"\n"
     if not data.strip():
@@ -168,6 +164,16 @@ def read_text(path: str, data: bytes, *, separator: str | None, header: bool, mi
     if separator is None:
         separator = next((mark for mark in (",", ";", "\t") if mark.encode() in first), ",")
     return Text(path, data, separator, header, missing)
+
+
+def unpacked(path: str, data: bytes) -> bytes:
+    """Return the content of a file that may be compressed by gzip."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be unpacked by gzip: {error}") from error
 
 
 def check_encoding(path: str, data: bytes) -> None:

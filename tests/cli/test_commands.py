@@ -196,8 +196,9 @@ def test_evaluation_with_weights_and_unknown_labels(model: Path, tmp_path: Path)
         assert one[name] == two[name]
     assert one["unknown_labels"] == ["oak"]
     assert one["error"] >= 1 / 15
-    result = run("evaluate", model, odd, *NUMPY)
-    assert "Note: 1 rows have labels that the model does not know; they count as errors: oak" in result.stderr
+    for more in ((), ("--quiet",)):
+        result = run("evaluate", model, odd, *NUMPY, *more)
+        assert "Warning: 1 rows have labels that the model does not know; they count as errors: oak" in result.stderr
 
 
 COSTS = {"daisy": {"rose, red": 1, "tulip": 1}, "rose, red": {"daisy": 50, "tulip": 50}, "tulip": {"daisy": 1, "rose, red": 1}}
@@ -266,6 +267,10 @@ def test_wrong_costs(model: Path, data: Path, tmp_path: Path, content: str, mess
         ([2, 1], ["1", "2"], [1, 0]),
         (["true", "False"], [False, True], [1, 0]),
         ([True, False], ["False", "True", "no"], [1, 0]),
+        ([True, False], ["false", "no", "true"], [2, 0]),
+        ([True, False], ["FALSE", "True", "true"], [1, 0]),
+        ([True, False], ["False", "TRUE", "true"], [-1, 0]),  # one of two, but which?
+        (["True", "FALSE"], ["false", "true"], [-1, -1]),  # both are text
         (["a"], ["A"], [-1]),
     ],
 )
