@@ -52,6 +52,7 @@ def evaluate(
     from gpuboost.cli.targets import read_labels
 
     printer = options.Printer(as_json, quiet)
+    printer.note_compiling()
     fitted = open_model(model, device, jobs)
     estimator = fitted.estimator
     if estimator.multi_label_:

@@ -89,6 +89,7 @@ def fit(
 
     interrupt_on("SIGTERM", "SIGHUP")  # what ends a container, and a terminal that is closed
     printer = options.Printer(as_json, quiet)
+    printer.note_compiling()
     check_algorithm(algorithm)
     parameters = parse(settings, algorithm)
     if out.lower().endswith(OTHER_KINDS):

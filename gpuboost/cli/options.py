@@ -62,6 +62,12 @@ class Printer:
         if not self.quiet:
             click.echo(text, err=True)
 
+    def note_compiling(self) -> None:
+        """Print a remark if loops have to be compiled first, when it comes to that."""
+        from gpuboost.backends import compiling
+
+        compiling.waiting[:] = [lambda: self.note("Compiling the loops for this CPU; they are kept for the next time ...")]
+
     def warn(self, text: str) -> None:
         """Print a warning, also if the command is to be quiet."""
         click.echo(f"Warning: {text}", err=True)

@@ -54,6 +54,7 @@ def predict(
     else:
         check_output(out, SUFFIXES, (model, data, cost_matrix))
     printer = options.Printer(as_json, quiet)
+    printer.note_compiling()
     fitted = open_model(model, device, jobs)
     costs = read_costs(cost_matrix, fitted.classes) if cost_matrix else None
     _, X = fitted.rows(data, header=not no_header, missing=missing, note=printer.note)
