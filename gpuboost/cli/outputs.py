@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
 import click
@@ -77,11 +77,17 @@ def same_file(path: str, other: str) -> bool:
         return os.path.realpath(path) == os.path.realpath(other)
 
 
-def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64] | None, classes: NDArray[Any]) -> None:
+def write_predictions(
+    path: str,
+    labels: NDArray[Any],
+    proba: NDArray[np.float64] | None,
+    classes: NDArray[Any],
+    kept: Mapping[str, NDArray[Any]],
+) -> None:
     """Write predicted labels, and probabilities if there are some.
 
-    A table has the column "prediction", and "p_LABEL" for every class; ``.npz`` has the arrays "prediction", "proba" and
-    "classes"; ``.npy`` is the array of labels, or of probabilities if there are some.
+    A table has the columns ``kept``, then the column "prediction", and "p_LABEL" for every class; ``.npz`` has the arrays
+    "prediction", "proba" and "classes"; ``.npy`` is the array of labels, or of probabilities if there are some.
 
     Parameters
     ----------
@@ -91,12 +97,25 @@ def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64
         The latter in a multi-label problem.
     proba : ndarray of float64, shape (n_rows, n_classes), or None
     classes : ndarray, shape (n_classes,)
+    kept : dict of ndarray, shape (n_rows,)
+        Columns of a table to write before the predictions.
+
+    Raises
+    ------
+    ValueError
+        If one of ``kept`` has the name of a column of predictions.
     """
     from gpuboost.files import write_whole
 
-    columns = {"prediction": labels} if labels.ndim == 1 else dict(zip(map(str, python_labels(classes)), labels.T, strict=True))
+    columns: dict[str, NDArray[Any]] = {"prediction": labels}
+    if labels.ndim == 2:
+        columns = dict(zip(map(str, python_labels(classes)), labels.T, strict=True))
     if proba is not None:
         columns |= {f"p_{label}": proba[:, k] for k, label in enumerate(python_labels(classes))}
+    for name in kept:
+        if name in columns:
+            raise ValueError(f"--keep {name!r} is also the name of a column of predictions; rename it in the data")
+    columns = {**kept, **columns}
     lower = path.lower()
     if path == "-":
         file = standard_output()

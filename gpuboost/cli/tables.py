@@ -152,6 +152,19 @@ class Table:
             )
         return weights
 
+    def copied(self, key: str) -> tuple[str, NDArray[Any]]:
+        """Return the name of a column, and what is in it, just as it stands in the file."""
+        if key in self.arrays:
+            return key, self.arrays[key]
+        index = self.index(key, "--keep")
+        name = self.names[index] if self.names else key
+        if self.matrix is not None:
+            return name, self.matrix[:, index]
+        column = self.text_column(index) if self.text_column else self.columns[index]
+        values = np.empty(len(column), object)
+        values[:] = column.to_pylist()
+        return name, values
+
     def features(self, chosen: Sequence[int]) -> Any:
         """Return columns as what estimators take: a table if they have names, else a matrix.
 
