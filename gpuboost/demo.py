@@ -29,7 +29,7 @@ def run(*, rounds: int, device: str | int, n_jobs: int | None) -> None:
     click.echo("Compiling the CPU loops (kept on disk for the next time) ...")
     begun = time.perf_counter()
     for X, y, _, _ in (digits, poker):
-        fit(X[:200], y[:200], n_estimators=2, device=device, n_jobs=n_jobs)
+        fit(X, y, n_estimators=2, device=device, n_jobs=n_jobs)
     click.echo(f"  {time.perf_counter() - begun:.1f} s\n")
     train("Handwritten digits (scikit-learn's 8 x 8 pixels)", digits, rounds, device, n_jobs)
     train("Poker hands (5 cards in 10 columns, the label by the rules)", poker, rounds, device, n_jobs)

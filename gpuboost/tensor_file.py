@@ -135,9 +135,11 @@ def read(path: str | os.PathLike[str]) -> TensorFile:
         found = HEAD.match(head, 8)
         if found is None:
             _refuse(name, *_foreign(head))
-        if not 1 <= int(found[2]) <= FORMAT:
-            newer = f"is of a newer gpuboost: its format is {int(found[2])}, and this version reads up to {FORMAT}"
+        if (number := int(found[2])) > FORMAT:
+            newer = f"is of a newer gpuboost: its format is {number}, and this version reads up to {FORMAT}"
             _refuse(name, newer, "update gpuboost")
+        if number < 1:
+            _refuse(name, f"says that its format is {number}, which does not exist", "fetch or save it again")
         n_header = int.from_bytes(head[:8], "little")
         if not CHECKSUM.stop < 8 + n_header <= min(size, 8 + MAX_HEADER) or _checksum(file) != found[1].decode():
             _refuse(name, "is damaged or cut short: its bytes do not match its checksum", "fetch or save it again")

@@ -1,4 +1,4 @@
-"""The README's section "Add a paper": its code runs here, or is compared with the file that it is taken from.
+"""The page "Add a paper": its code runs here, or is compared with the file that it is taken from.
 
 The blocks run in this module, in their order, as if they were written here: pytest finds the test that one of them defines.
 """
@@ -23,17 +23,14 @@ from tests.cli.tables import QUICK, flowers, told, write
 from tests.problems import blobs, fit
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
-TEXT = README.read_text(encoding="utf-8")
-_section = re.search(r"^## Add a paper\n.*?(?=^## )", TEXT, re.MULTILINE | re.DOTALL)
-assert _section is not None
-SECTION = _section[0]
+PAGE = ROOT / "gpuboost/boosters/README.md"
+SECTION = PAGE.read_text(encoding="utf-8")
 LOOP, TEST, ESTIMATOR, USE, CRITERION = re.findall(r"^```python\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 
 
 def run(block: str) -> None:
-    lines_above = TEXT[: TEXT.index(block)].count("\n")  # so that tracebacks show the README
-    exec(compile("\n" * lines_above + block, README, "exec"), globals())
+    lines_above = SECTION[: SECTION.index(block)].count("\n")  # so that tracebacks show the page
+    exec(compile("\n" * lines_above + block, PAGE, "exec"), globals())
 
 
 run(TEST)

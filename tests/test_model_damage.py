@@ -255,7 +255,7 @@ def test_versions(tmp_path: Path) -> None:
     newer = FILE.replace(b'\\"format\\":1,', b'\\"format\\":2,', 1)
     for file in (newer, sealed(newer)):
         refused(file, tmp_path, "is of a newer gpuboost: its format is 2, and this version reads up to 1; update gpuboost")
-    refused(sealed(FILE.replace(b'\\"format\\":1,', b'\\"format\\":0,', 1)), tmp_path, "format is 0")
+    refused(sealed(FILE.replace(b'\\"format\\":1,', b'\\"format\\":0,', 1)), tmp_path, "its format is 0, which does not exist")
 
 
 class Bomb:

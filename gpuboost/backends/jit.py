@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 from numba import njit
 from numba.core import caching
 
+from gpuboost.backends import compiling
+
 Array = Any
 Int = Any  # a Python or a NumPy integer: the compiler does not care
 Float = Any
@@ -55,6 +57,12 @@ class Cache(NumbaCache):  # type: ignore[misc]
 
     def _index_key(self, *arguments: Any) -> Any:
         return super()._index_key(*arguments), SOURCES
+
+    def load_overload(self, *arguments: Any) -> Any:
+        loop = super().load_overload(*arguments)
+        if loop is None:
+            compiling.tell()
+        return loop
 
     def save_overload(self, *arguments: Any) -> None:
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """A template to copy for a paper of your own: Gentle AdaBoost.MH (Friedman, Hastie and Tibshirani 2000) on Hamming trees.
 
-The README's section "Add a paper" walks through the five steps. A booster uses a device through the primitives of
+README.md beside this file walks through the five steps. A booster uses a device through the primitives of
 `gpuboost.backends.base.Backend` alone, and so runs on all of them.
 
 J. Friedman, T. Hastie and R. Tibshirani, "Additive logistic regression: a statistical view of boosting", Annals of Statistics

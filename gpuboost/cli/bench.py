@@ -58,6 +58,7 @@ def bench(
     from gpuboost.devices import open_backend
 
     printer = options.Printer(as_json, quiet)
+    printer.note_compiling()
     for name in algorithms:
         check_algorithm(name)
     used = devices or usable_devices()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ MARKED = r"[-+]?(\d{1,3}([.,' \u00a0\u202f]\d{3})+([.,]\d+)?|\d*,\d+)"
 """A number with a decimal comma or marks of thousands."""
 
 
-def numbers(column: pa.ChunkedArray, where: str, way_out: str = "") -> NDArray[Any]:
+def numbers(column: pa.ChunkedArray, where: str, way_out: str = "", missing: Sequence[str] = ()) -> NDArray[Any]:
     """Return a column of numbers as an array, shape (n_rows,), where NaN is missing; integers stay integers if none is.
 
     Parameters
@@ -31,6 +32,8 @@ def numbers(column: pa.ChunkedArray, where: str, way_out: str = "") -> NDArray[A
         What messages call it.
     way_out : str
         What they advise.
+    missing : sequence of str
+        Texts that stood for missing values when the column was read, and are no reason why it holds text.
 
     Raises
     ------
@@ -49,9 +52,9 @@ def numbers(column: pa.ChunkedArray, where: str, way_out: str = "") -> NDArray[A
         return np.asarray(column.to_numpy())
     if is_.is_decimal(kind):
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
-    if re.fullmatch(MARKED, str(_example(column)[0])):
+    if re.fullmatch(MARKED, str(_example(column, missing)[0])):
         way_out = "; numbers need a point for decimals and no marks of thousands, such as 1234.5" + way_out
-    raise ValueError(f"{where} {_content(column)}, not numbers{way_out}")
+    raise ValueError(f"{where} {_content(column, missing)}, not numbers{way_out}")
 
 
 def labels(column: pa.ChunkedArray, where: str, *, from_text: bool) -> NDArray[Any]:
@@ -96,6 +99,15 @@ def labels(column: pa.ChunkedArray, where: str, *, from_text: bool) -> NDArray[A
     if is_.is_boolean(kind) or is_.is_integer(kind) or is_.is_floating(kind) or is_.is_date(kind) or is_.is_timestamp(kind):
         return np.asarray(column.to_numpy())
     raise ValueError(f"{where} {_content(column)}; labels can be text, numbers, booleans or dates")
+
+
+def is_number(text: str | bytes) -> bool:
+    """Whether a text is a number in a table: Python takes digits of all scripts and 1_000, too."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and b"_" not in (text if isinstance(text, bytes) else text.encode())
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -152,7 +164,7 @@ def _decimals(column: pa.ChunkedArray) -> NDArray[Any]:
     return np.array([float(value) for value in values])
 
 
-def _content(column: pa.ChunkedArray) -> str:
+def _content(column: pa.ChunkedArray, missing: Sequence[str] = ()) -> str:
     """Return what a column holds, with an example."""
     import pyarrow as pa
 
@@ -164,11 +176,11 @@ def _content(column: pa.ChunkedArray) -> str:
         named = "dates or times"
     elif not is_text(kind):
         named = f"values of the type {kind}"
-    example, row = _example(column)
+    example, row = _example(column, missing)
     return f"holds {named}" + (f" such as {example!r:.{N_CHARACTERS}} in row {row}" if row else "")
 
 
-def _example(column: pa.ChunkedArray) -> tuple[Any, int]:
+def _example(column: pa.ChunkedArray, missing: Sequence[str]) -> tuple[Any, int]:
     """Return a value that is no number, and its row counted from 1; row 0 if there is no value at all."""
     first: tuple[Any, int] = (None, 0)
     row = 0
@@ -176,12 +188,10 @@ def _example(column: pa.ChunkedArray) -> tuple[Any, int]:
         for scalar in chunk:
             row += 1
             value = scalar.as_py()
-            if value is None or value == "":
+            if value is None or value == "" or value in missing:
                 continue
             value = value if isinstance(value, (str, bytes)) else str(value)
             first = first if first[1] else (value, row)
-            try:
-                float(value)
-            except (TypeError, ValueError):
+            if not is_number(value):
                 return value, row
     return first

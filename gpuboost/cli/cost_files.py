@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from gpuboost.cli.array_files import read_npy
+from gpuboost.cli.labels import by_label
+from gpuboost.cli.settings import RepeatedKeyError, unique
 from gpuboost.cli.text_tables import read_text
 
 
@@ -33,8 +37,10 @@ def read_costs(path: str, classes: Sequence[Any]) -> Any:
         content = file.read()
     if path.lower().endswith(".json"):
         try:
-            table = json.loads(content)
-        except ValueError as error:
+            table = json.loads(content, object_pairs_hook=unique)
+        except RepeatedKeyError as error:
+            raise ValueError(f"{path}: {error}") from error
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is no JSON: {error}") from error
         if isinstance(table, list):
             return table
@@ -43,13 +49,17 @@ def read_costs(path: str, classes: Sequence[Any]) -> Any:
         costs = table
     else:
         costs = _read_csv(path, content)
-    class_of = {str(label): label for label in classes}
-    return {class_of.get(true, true): {class_of.get(k, k): cost for k, cost in row.items()} for true, row in costs.items()}
+    return by_label({true: by_label(row, classes) for true, row in costs.items()}, classes)
 
 
 def _read_csv(path: str, content: bytes) -> dict[str, dict[str, Any]]:
     text = read_text(path, content, separator=None, header=True, missing=())
-    first, *rows = csv.reader(text.data.decode().splitlines(), delimiter=text.separator)
+    try:
+        first, *rows = csv.reader(io.StringIO(text.data.decode(), newline=""), delimiter=text.separator)
+    except csv.Error as error:
+        raise ValueError(f"{path} cannot be read as a table of separated values: {error}") from error
+    if repeated := [label for label, count in Counter(first[1:]).items() if count > 1]:
+        raise ValueError(f"{path} has the label {repeated[0]!r} again in its first row, which has each predicted label once")
     costs: dict[str, dict[str, Any]] = {}
     for number, row in enumerate(rows, start=2):
         if len(row) != len(first) or row[0] in costs:

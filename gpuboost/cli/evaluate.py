@@ -52,6 +52,7 @@ def evaluate(
     from gpuboost.cli.targets import read_labels
 
     printer = options.Printer(as_json, quiet)
+    printer.note_compiling()
     fitted = open_model(model, device, jobs)
     estimator = fitted.estimator
     if estimator.multi_label_:
@@ -79,7 +80,7 @@ def evaluate(
         facts["unknown_labels"] = sorted({str(label) for label in y[unknown].tolist()})
         shown = ", ".join(facts["unknown_labels"][:10])
         n_unknown = int(unknown.sum())
-        printer.note(f"Note: {n_unknown} rows have labels that the model does not know; they count as errors: {shown}")
+        printer.warn(f"{n_unknown} rows have labels that the model does not know; they count as errors: {shown}")
     text = report(facts)
     options.Printer(as_json).result(facts, text.partition("\n")[0] if quiet else text)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 import warnings
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import click
 import numpy as np
 
 from gpuboost.cli import options
+from gpuboost.cli.interrupts import interrupt_on
 from gpuboost.cli.program import Command, Interrupted
 from gpuboost.cli.run_record import RunRecord, digest, read_record
 
@@ -88,7 +87,9 @@ def fit(
     from gpuboost.cli.tables import Reading
     from gpuboost.devices import open_backend
 
+    interrupt_on("SIGTERM", "SIGHUP")  # what ends a container, and a terminal that is closed
     printer = options.Printer(as_json, quiet)
+    printer.note_compiling()
     check_algorithm(algorithm)
     parameters = parse(settings, algorithm)
     if out.lower().endswith(OTHER_KINDS):
@@ -104,7 +105,9 @@ def fit(
     sets = read_sets(reading, data, target, target_file, valid, weight, drop)
     estimator = make_estimator(algorithm, parameters, cost_matrix, sets.classes)
     set_all(estimator, device=options.device_of(device), n_jobs=jobs, random_state=parameters.get("random_state", 0))
-    record = RunRecord(sets.target, list(missing), sets.layout, chosen(algorithm, estimator, sets, weight), sets.digest())
+    record = RunRecord(
+        sets.target, sorted(set(missing)), sets.layout, chosen(algorithm, estimator, sets, weight), sets.digest()
+    )
     if resume and finished(out, record):
         text = f"{out} is the finished model of this very run: there is nothing to do"
         printer.result({"model": out, "finished_before": True}, text)
@@ -207,14 +210,15 @@ def make_estimator(algorithm: str, parameters: dict[str, Any], cost_matrix: str 
     """Return the estimator; parameters that speak of classes get the labels for the texts."""
     import gpuboost
     from gpuboost.cli.cost_files import read_costs
-    from gpuboost.cli.settings import by_label
+    from gpuboost.cli.labels import by_label
+    from gpuboost.cli.settings import label_of
 
     kind = getattr(gpuboost, gpuboost.ALGORITHMS[algorithm])
     parameters = dict(parameters)
     if isinstance(parameters.get("class_weight"), dict):
         parameters["class_weight"] = by_label(parameters["class_weight"], classes)
-    if (base := parameters.get("base_class")) is not None and base != "search":
-        parameters["base_class"] = by_label({base: 0}, classes).popitem()[0]
+    if "base_class" in parameters:
+        parameters["base_class"] = label_of(parameters["base_class"], classes)
     if cost_matrix is not None:
         if "cost_matrix" not in kind().get_params():
             raise click.UsageError(
@@ -229,20 +233,13 @@ def chosen(algorithm: str, estimator: Any, sets: Sets, weight: str | None) -> di
     """Return what decides the model beside the data, as text."""
     from gpuboost.model_file import OF_THE_MACHINE
 
-    parameters = {name: repr(value) for name, value in sorted(estimator.get_params().items()) if name not in OF_THE_MACHINE}
+    values = {name: value for name, value in sorted(estimator.get_params().items()) if name not in OF_THE_MACHINE}
+    # NumPy abbreviates large matrices, and their numbers.
+    parameters = {name: repr(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values.items()}
     return {"algorithm": algorithm, "target": str(sets.target), "weight": str(weight), **parameters}
 
 
 # ---- training ----------------------------------------------------------------------------------------------------------------
-
-
-def interrupt_on_hangup() -> None:
-    """Take what ends a container, and a terminal that is closed, as Ctrl-C; nohup stays in force."""
-    if threading.current_thread() is threading.main_thread():
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)  # Windows has no SIGHUP
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, signal.default_int_handler)
 
 
 def finished(out: str, record: RunRecord) -> bool:
@@ -333,7 +330,6 @@ class Run:
             callbacks.append(Checkpoint(self.checkpoint, every=self.every, extra=self.record.extra()))
         set_all(self.estimator, callbacks=callbacks)
         begun = time.perf_counter()
-        interrupt_on_hangup()
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "interrupted after")  # `Interrupted` says it

@@ -40,6 +40,11 @@ class Layout:
     n_columns: int
     others: list[str]
 
+    @property
+    def left_out(self) -> list[str] | list[int]:
+        """The columns of the training table that are no features: their names, or their positions if they have none."""
+        return self.others if self.names is not None else sorted(set(range(self.n_columns)) - set(self.positions))
+
     def find(self, table: Table, note: Callable[[str], None], target: str | None = None) -> list[int]:
         """Return the positions of the features in another table: by name, or in their order if one of the two has no names.
 

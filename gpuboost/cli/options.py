@@ -62,10 +62,20 @@ class Printer:
         if not self.quiet:
             click.echo(text, err=True)
 
+    def note_compiling(self) -> None:
+        """Print a remark if loops have to be compiled first, when it comes to that."""
+        from gpuboost.backends import compiling
+
+        compiling.waiting[:] = [lambda: self.note("Compiling the loops for this CPU; they are kept for the next time ...")]
+
+    def warn(self, text: str) -> None:
+        """Print a warning, also if the command is to be quiet."""
+        click.echo(f"Warning: {text}", err=True)
+
     def result(self, facts: dict[str, Any], text: str) -> None:
         """Print a result, as an object or as text."""
         if self.as_json:
-            click.echo(json.dumps(plain(facts), ensure_ascii=False))
+            click.echo(json.dumps(plain(facts)))
         elif not self.quiet:
             click.echo(text)
 

@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
 import click
@@ -77,11 +77,17 @@ def same_file(path: str, other: str) -> bool:
         return os.path.realpath(path) == os.path.realpath(other)
 
 
-def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64] | None, classes: NDArray[Any]) -> None:
+def write_predictions(
+    path: str,
+    labels: NDArray[Any],
+    proba: NDArray[np.float64] | None,
+    classes: NDArray[Any],
+    kept: Mapping[str, NDArray[Any]],
+) -> None:
     """Write predicted labels, and probabilities if there are some.
 
-    A table has the column "prediction", and "p_LABEL" for every class; ``.npz`` has the arrays "prediction", "proba" and
-    "classes"; ``.npy`` is the array of labels, or of probabilities if there are some.
+    A table has the columns ``kept``, then the column "prediction", and "p_LABEL" for every class; ``.npz`` has the arrays
+    "prediction", "proba" and "classes"; ``.npy`` is the array of labels, or of probabilities if there are some.
 
     Parameters
     ----------
@@ -91,17 +97,30 @@ def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64
         The latter in a multi-label problem.
     proba : ndarray of float64, shape (n_rows, n_classes), or None
     classes : ndarray, shape (n_classes,)
+    kept : dict of ndarray, shape (n_rows,)
+        Columns of a table to write before the predictions.
+
+    Raises
+    ------
+    ValueError
+        If one of ``kept`` has the name of a column of predictions.
     """
     from gpuboost.files import write_whole
 
-    columns = {"prediction": labels} if labels.ndim == 1 else dict(zip(map(str, python_labels(classes)), labels.T, strict=True))
+    columns: dict[str, NDArray[Any]] = {"prediction": labels}
+    if labels.ndim == 2:
+        columns = dict(zip(map(str, python_labels(classes)), labels.T, strict=True))
     if proba is not None:
         columns |= {f"p_{label}": proba[:, k] for k, label in enumerate(python_labels(classes))}
+    for name in kept:
+        if name in columns:
+            raise ValueError(f"--keep {name!r} is also the name of a column of predictions; rename it in the data")
+    columns = {**kept, **columns}
     lower = path.lower()
     if path == "-":
-        for text in csv_blocks(columns, ","):
-            sys.stdout.write(text)
-        sys.stdout.flush()
+        file = standard_output()
+        _write_text(file, columns, "")
+        file.flush()
     elif lower.endswith((".parquet", ".feather")):
         write_whole(path, lambda file: _write_arrow(file, columns, lower))
     elif lower.endswith(".npy"):
@@ -111,6 +130,19 @@ def write_predictions(path: str, labels: NDArray[Any], proba: NDArray[np.float64
         write_whole(path, lambda file: np.savez(file, **arrays))
     else:
         write_whole(path, lambda file: _write_text(file, columns, lower))
+
+
+def standard_output() -> BinaryIO:
+    """Return the standard output for bytes: data are UTF-8 there as in files, whatever a terminal can show.
+
+    Raises
+    ------
+    OSError
+        If it is closed.
+    """
+    if sys.stdout is None:
+        raise OSError("the standard output is closed: nothing can be written to -")
+    return sys.stdout.buffer
 
 
 def csv_blocks(columns: dict[str, NDArray[Any]], separator: str) -> Any:

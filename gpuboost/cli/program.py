@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import errno
 import gc
+import io
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import click
 
+from gpuboost.cli.interrupts import interrupt_on
 from gpuboost.errors import DeviceUnavailableError
 
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
@@ -48,7 +50,19 @@ class Program(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command as all that the process does."""
         atexit.register(gc.freeze)  # or Python looks through all objects before it ends, for longer than many commands take
+        interrupt_on("SIGINT")
+        prepare_streams()
         return super().main(*args, **extra)
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read what stands before the command; ``--help`` and ``--version`` are all done here."""
+        try:
+            return super().make_context(*args, **extra)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            say(f"Error: {message(error)}", 1)
+            raise click.exceptions.Exit(1) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and turn what it raises into a message and an exit status."""
@@ -73,17 +87,31 @@ class Program(click.Group):
                 fail(ctx, f"Error: {message(error)}", 1)
 
 
+def prepare_streams() -> None:
+    """See that no character and no closed stream keeps people from reading the rest of a message."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def fail(context: click.Context, text: str, status: int) -> None:
-    """Say what is wrong and end; with ``--json`` as the one object on the standard output, too."""
+    """Say what is wrong and end."""
+    say(text, status, as_json=bool(context.meta.get("json")))
+    context.exit(status)
+
+
+def say(text: str, status: int, *, as_json: bool = False) -> None:
+    """Say what is wrong; if wanted as the one object on the standard output, too."""
     click.echo(text, err=True)
     try:
         if sys.stdout is not None:  # None if it is closed
             sys.stdout.flush()
     except OSError:  # the standard output is on a full disk
         drop_output()
-    if context.meta.get("json"):
+    if as_json:
         echo_json(text.partition(": ")[2] or text, status)
-    context.exit(status)
 
 
 def echo_json(text: str, status: int) -> None:

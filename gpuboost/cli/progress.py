@@ -26,14 +26,14 @@ class ProgressReport:
         self.begun = self.last = time.monotonic()
         self.first: float | None = None
         self.bar: Any = None
-        if sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self.bar = tqdm(total=n_rounds, initial=done, unit="round", dynamic_ncols=True, file=sys.stderr)
 
     def __call__(self, progress: Any) -> None:
         """Report a round."""
         errors = [(k.replace("_", " "), f"{100 * v[-1]:.2f} %") for k, v in progress.history.items() if k.endswith("_error")]
+        if self.bar is None and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=self.n_rounds, initial=self.done, unit="round", dynamic_ncols=True, file=sys.stderr)
         if self.bar is not None:
             self.bar.set_postfix(dict(errors), refresh=False)
             self.bar.update(progress.n_rounds - self.bar.n)

@@ -45,11 +45,16 @@ class RunRecord:
 
     def difference(self, other: RunRecord) -> str:
         """Return what tells another run from this one, empty if nothing does."""
-        for name in sorted(self.options.keys() | other.options.keys()):
-            old, new = (one.options.get(name, "not given") for one in (other, self))
+        earlier, now = other._decisive(), self._decisive()
+        for name in sorted(earlier.keys() | now.keys()):
+            old, new = (facts.get(name, "not given") for facts in (earlier, now))
             if old != new:
                 return f"{name} was {old:.60}, and is {new:.60}"
         return "" if self.data == other.data and self.layout == other.layout else "the data are not the same"
+
+    def _decisive(self) -> dict[str, str]:
+        """Return what must be the same in the same run and can be told in words."""
+        return {**self.options, "missing": str(self.missing), "what is no feature": str(self.layout.left_out)}
 
 
 def read_record(extra: dict[str, str]) -> RunRecord | None:

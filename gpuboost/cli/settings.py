@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from gpuboost.cli.labels import finder
 from gpuboost.hints import did_you_mean
 
 ELSEWHERE = {
@@ -23,10 +25,15 @@ ELSEWHERE = {
 """Parameters that cannot be set here, and where they can."""
 
 
+LABELS = ("base_class",)
+"""Parameters that are a label: they stay text until the labels are known, see `label_of`."""
+
+
 def parse(settings: Sequence[str], algorithm: str) -> dict[str, Any]:
     """Return the parameters that are set, by name.
 
-    A value is JSON (``500``, ``true``, ``{"rare": 10}``), or what Python writes (``True``, ``None``); all else is text.
+    A value is JSON (``500``, ``true``, ``{"rare": 10}``), or what Python writes (``True``, ``None``); all else is text, and so
+    are all `LABELS`.
     Whether it is right the estimator says, now or, if that is up to the data, when it is trained.
 
     Raises
@@ -54,7 +61,10 @@ def parse(settings: Sequence[str], algorithm: str) -> dict[str, Any]:
             )
         if name in chosen:
             raise click.UsageError(f"--set {setting}: {name} is set twice")
-        chosen[name] = value_of(text.strip())
+        try:
+            chosen[name] = text.strip() if name in LABELS else value_of(text.strip())
+        except RepeatedKeyError as error:
+            raise click.UsageError(f"--set {setting}: {error}") from error
     try:
         estimator(**chosen)._check_parameters()
     except (TypeError, ValueError) as error:
@@ -64,21 +74,42 @@ def parse(settings: Sequence[str], algorithm: str) -> dict[str, Any]:
 
 def value_of(text: str) -> Any:
     """Return the value that a text stands for."""
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-    return text
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except RepeatedKeyError:
+        raise
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return text
+
+
+def label_of(text: str, classes: Sequence[Any]) -> Any:
+    """Return the class that a text stands for: the one that is written so before one of the value; else the value."""
+    value = value_of(text)
+    if value is None or value == "search":
+        return value
+    find = finder(classes)
+    found = [k for one in (text, value) if isinstance(one, (str, int, float)) and (k := find(one)) >= 0]
+    return classes[found[0]] if found else value
+
+
+class RepeatedKeyError(ValueError):
+    """A key stands twice in an object of JSON."""
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, of which the parser itself would keep the last of equal keys."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise RepeatedKeyError(f"the key {key!r} stands twice in an object of JSON; give it once")
+    return entries
 
 
 def set_all(estimator: Any, **values: Any) -> None:
     """Set parameters, also those that an estimator has without declaring them: `BoostingClassifier` knows their defaults."""
     for name, value in values.items():
         setattr(estimator, name, value)
-
-
-def by_label(values: dict[Any, Any], classes: Sequence[Any]) -> dict[Any, Any]:
-    """Return a dictionary of JSON, whose keys are text, with the classes that they are the text of as keys."""
-    class_of = {str(label): label for label in classes}
-    return {class_of.get(str(key), key): value for key, value in values.items()}

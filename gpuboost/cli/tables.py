@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.cli import array_files, columns
-from gpuboost.cli.text_tables import read_text
+from gpuboost.cli.text_tables import MISSING, read_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,6 +56,8 @@ class Table:
         Arrays of one entry a row that are no features, such as the ``y`` of a ``.npz`` file.
     text_column : callable, optional
         Returns a column of a file without types as text, null where it is missing.
+    missing : tuple of str
+        Texts in such a file that stand for missing values.
     """
 
     path: str
@@ -64,6 +66,7 @@ class Table:
     matrix: NDArray[Any] | None = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     text_column: Callable[[int], pa.ChunkedArray] | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -127,9 +130,7 @@ class Table:
             raise ValueError(f"{where} must hold one label a row, got the shape {array.shape} and the dtype {array.dtype}")
         if array.dtype.kind in "fM":
             columns.refuse_missing(np.isnan(array) if array.dtype.kind == "f" else np.isnat(array), where)
-        if array.dtype.kind == "f" and (whole := array.astype(np.int64, copy=True)).tolist() == array.tolist():
-            return whole  # class numbers in a matrix of floats
-        return array
+        return array_files.whole_numbers(array)  # class numbers in a matrix of floats
 
     def weights(self, key: str) -> NDArray[np.float64]:
         """Return a column or an array of row weights, shape (n_rows,)."""
@@ -138,7 +139,8 @@ class Table:
         else:
             index = self.index(key, "--weight")
             where = self.called(index)
-            array = self.matrix[:, index] if self.matrix is not None else columns.numbers(self.columns[index], where)
+            matrix = self.matrix
+            array = columns.numbers(self.columns[index], where, "", self.missing) if matrix is None else matrix[:, index]
         if array.dtype.kind not in "biuf":
             raise ValueError(f"{where} must hold weights, numbers that are not negative, got the dtype {array.dtype}")
         weights = array.astype(np.float64)
@@ -149,6 +151,19 @@ class Table:
                 f"{where} must hold weights, numbers that are not negative, got {weights[row]} in row {row + 1} of the data"
             )
         return weights
+
+    def copied(self, key: str) -> tuple[str, NDArray[Any]]:
+        """Return the name of a column, and what is in it, just as it stands in the file."""
+        if key in self.arrays:
+            return key, self.arrays[key]
+        index = self.index(key, "--keep")
+        name = self.names[index] if self.names else key
+        if self.matrix is not None:
+            return name, self.matrix[:, index]
+        column = self.text_column(index) if self.text_column else self.columns[index]
+        values = np.empty(len(column), object)
+        values[:] = column.to_pylist()
+        return name, values
 
     def features(self, chosen: Sequence[int]) -> Any:
         """Return columns as what estimators take: a table if they have names, else a matrix.
@@ -175,7 +190,7 @@ class Table:
         way_out = f"; leave it out (--drop {key!r}) or encode it as numbers first"
         if self.text_column:
             way_out += ", or if the text means that the value is missing, say --missing TEXT"
-        return columns.numbers(self.columns[index], self.called(index), way_out)
+        return columns.numbers(self.columns[index], self.called(index), way_out, self.missing)
 
 
 @dataclass(frozen=True)
@@ -229,6 +244,8 @@ class Reading:
 
     def _csv(self, path: str) -> Table:
         if path == "-":
+            if sys.stdin is None:
+                raise OSError("the standard input is closed: there is nothing to read from -")
             content = sys.stdin.buffer.read()
             path = "the standard input"
         else:
@@ -236,30 +253,30 @@ class Reading:
                 content = file.read()
         separator = "\t" if path.removesuffix(".gz").lower().endswith(".tsv") else None
         text = read_text(path, content, separator=separator, header=self.header, missing=self.missing)
-        data = text.table()
+        data = text.table
         names = list(data.column_names) if self.header else None
-        if names and sum(map(is_number, names)) >= max(2, len(names) - 1):
+        if names and sum(map(columns.is_number, names)) >= max(2, len(names) - 1):
             self.note(f"Note: the first row of {path} was taken for column names, but holds numbers: --no-header if it is data")
         if names and "" in names:
             index = names.index("")
             self.note(f"Note: column {index} of {path} has no name; if it holds row numbers, leave it out: --drop {index}")
-        return Table(path, names, list(data.columns), text_column=text.column)
+        return Table(path, names, list(data.columns), text_column=text.column, missing=(*MISSING, *self.missing))
 
     @staticmethod
     def _arrow(path: str, kind: str) -> Table:
         import pyarrow as pa
 
         try:
-            if kind == "parquet":
+            if kind == "parquet":  # one thread: see `gpuboost.cli.text_tables`
                 from pyarrow import parquet
 
                 with open(path, "rb") as file:
-                    data = parquet.ParquetFile(file).read()
+                    data = parquet.ParquetFile(file).read(use_threads=False)
             else:
                 from pyarrow import feather
 
                 with open(path, "rb") as file:
-                    data = feather.read_table(file)
+                    data = feather.read_table(file, use_threads=False)
         except (pa.ArrowException, ValueError, OSError, KeyError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
@@ -325,12 +342,3 @@ def closest(name: str, known: Sequence[str]) -> str | None:
     by_case = {one.lower(): one for one in known}
     close = difflib.get_close_matches(name.lower(), by_case, 1)
     return by_case[close[0]] if close else None
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

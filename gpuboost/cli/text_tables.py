@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import gzip
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ class Text:
     header: bool
     missing: tuple[str, ...]
 
+    @cached_property
     def table(self) -> pa.Table:
-        """Return all columns, in the types that their values have.
+        """All columns, in the types that their values have.
 
         Raises
         ------
@@ -54,8 +56,8 @@ class Text:
         """
         import pyarrow as pa
 
-        types = self._widened() if len(self.data) > LARGEST_BLOCK else {}
         try:
+            types = self._widened() if len(self.data) > LARGEST_BLOCK else {}
             return self._read(column_types=types)
         except pa.ArrowInvalid as error:
             raise ValueError(f"{self.path} cannot be read as a table of separated values: {self._reason(error)}") from error
@@ -64,17 +66,18 @@ class Text:
         """Return a column as text, exactly as it stands in the file; the empty text and ``missing`` are null."""
         import pyarrow as pa
 
-        table = self._read(column_types=dict.fromkeys(self._names(), pa.string()), null_values=["", *self.missing], only=index)
+        types = dict.fromkeys(self.table.column_names, pa.string())
+        table = self._read(column_types=types, null_values=["", *self.missing], only=index)
         return table.column(0)
-
-    def _names(self) -> list[str]:
-        return list(self._reader().schema.names)
 
     def _widened(self) -> dict[str, Any]:
         """Return the types of the columns in the first block, integers and columns without values as float64."""
         import pyarrow as pa
 
-        schema = self._reader().schema
+        end = self.data.rfind(b"\n", 0, LARGEST_BLOCK)
+        while self.data.count(b'"', 0, end) % 2:  # inside of quotes
+            end = self.data.rfind(b"\n", 0, end)
+        schema = replace(self, data=self.data[: end + 1])._read().schema
         return {field.name: pa.float64() for field in schema if pa.types.is_integer(field.type) or pa.types.is_null(field.type)}
 
     def _options(self, *, only: int | None = None, column_types: Any = None, null_values: Any = None) -> dict[str, Any]:
@@ -83,9 +86,8 @@ class Text:
         block = min(len(self.data) + 1, LARGEST_BLOCK)
         nulls = [*MISSING, *self.missing] if null_values is None else null_values
         return {
-            "read_options": csv.ReadOptions(
-                block_size=block, autogenerate_column_names=not self.header, use_threads=only is None
-            ),
+            # One thread: with more, pyarrow may abort or hang as the process ends (apache/arrow issues 43604, 43741 and 50482).
+            "read_options": csv.ReadOptions(block_size=block, autogenerate_column_names=not self.header, use_threads=False),
             "parse_options": csv.ParseOptions(
                 delimiter=self.separator,
                 newlines_in_values=True,
@@ -95,16 +97,9 @@ class Text:
                 column_types=column_types,
                 null_values=nulls,
                 strings_can_be_null=null_values is not None,
-                include_columns=None if only is None else [self._names()[only]],
+                include_columns=None if only is None else [self.table.column_names[only]],
             ),
         }
-
-    def _reader(self) -> Any:
-        import pyarrow as pa
-        from pyarrow import csv
-
-        options = self._options()
-        return csv.open_csv(pa.BufferReader(self.data), **options)
 
     def _read(self, **options: Any) -> pa.Table:
         import pyarrow as pa
@@ -124,7 +119,6 @@ class Text:
             return "error"
 
         options = self._options()
-        options["read_options"].use_threads = False
         options["parse_options"].invalid_row_handler = keep
         try:
             csv.read_csv(pa.BufferReader(self.data), **options)
@@ -156,11 +150,7 @@ def read_text(path: str, data: bytes, *, separator: str | None, header: bool, mi
     ValueError
         If it is empty, not UTF-8, cut off, or has a quote that is not closed.
     """
-    if data.startswith(b"\x1f\x8b"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} cannot be unpacked by gzip: {error}") from error
+    data = unpacked(path, data)
     check_encoding(path, data)
     data = data.removeprefix(codecs.BOM_UTF8).strip(b"\r\n") + b"\n"
     if not data.strip():
@@ -174,6 +164,16 @@ def read_text(path: str, data: bytes, *, separator: str | None, header: bool, mi
     if separator is None:
         separator = next((mark for mark in (",", ";", "\t") if mark.encode() in first), ",")
     return Text(path, data, separator, header, missing)
+
+
+def unpacked(path: str, data: bytes) -> bytes:
+    """Return the content of a file that may be compressed by gzip."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be unpacked by gzip: {error}") from error
 
 
 def check_encoding(path: str, data: bytes) -> None:

@@ -126,6 +126,7 @@ def read_dataset(path: str | os.PathLike[str]) -> Dataset:
         n_train, X, y = None, arrays["X"], arrays["y"]
     else:
         raise ValueError(f"{path} must hold {', '.join(SPLIT_KEYS)}, or X, y; it holds {', '.join(keys)}")
+    check_meta(path, meta)
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise ValueError(f"{path}: X must be a matrix and y as long, got the shapes {X.shape} and {y.shape}")
     if meta.get("missing_code") is not None:
@@ -133,6 +134,17 @@ def read_dataset(path: str | os.PathLike[str]) -> Dataset:
     if meta.get("scale") is not None:
         X = X * meta["scale"]
     return Dataset(path.stem, X, y, n_train, tuple(meta.get("classes") or ()), tuple(meta.get("categorical_columns") or ()))
+
+
+def check_meta(path: Path, meta: Any) -> None:
+    """Raise a ValueError if what stands in ``meta`` is not what `read_dataset` knows."""
+    if not isinstance(meta, dict):
+        raise ValueError(f"{path}: meta must be a JSON object in a string, got {meta!r:.60}")
+    kinds: dict[str, Any] = {"scale": (int, float), "missing_code": (int, float), "classes": list, "categorical_columns": list}
+    for name, kind in kinds.items():
+        value = meta.get(name)
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise ValueError(f"{path}: {name!r} in meta must be a {'list' if kind is list else 'number'}, got {value!r:.60}")
 
 
 def fingerprint(X: ArrayLike, y: ArrayLike) -> str:

@@ -81,6 +81,40 @@ def test_predictions_as_arrays_and_on_the_standard_output(model: Path, data: Pat
     assert [row[0] for row in read(tmp_path / "p.csv")] == ["prediction", *labels]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_columns_that_are_kept(model: Path, tmp_path: Path, suffix: str) -> None:
+    names, rows = flowers(30, seed=1)
+    numbers = [f"{i:03d}" if i % 7 else "" for i in range(30)]  # texts that look like numbers, and none in every seventh row
+    data, out = (
+        write(tmp_path / "n.csv", ["id", *names], [[n, *row] for n, row in zip(numbers, rows, strict=True)]),
+        tmp_path / "p.csv",
+    )
+    run("predict", model, data, "--out", out, "--keep", "id", "--keep", names[0], *NUMPY)
+    header, *found = read(out)
+    assert header == ["id", names[0], "prediction"]
+    assert [row[0] for row in found] == numbers
+    assert [float(row[1]) for row in found] == [float(row[0]) for row in rows]
+    run("predict", model, data, "--out", tmp_path / "plain.csv", *NUMPY)
+    assert [row[2:] for row in found] == read(tmp_path / "plain.csv")[1:]
+    if suffix == "parquet":
+        table = pa.table(
+            {"id": pa.array([1, None, *range(28)]), **{name: [row[i] for row in rows] for i, name in enumerate(names)}}
+        )
+        parquet.write_table(table, tmp_path / "n.parquet")
+        run("predict", model, tmp_path / "n.parquet", "--out", tmp_path / "p.parquet", "--keep", "id", *NUMPY)
+        assert parquet.read_table(tmp_path / "p.parquet").column("id").to_pylist() == [1, None, *range(28)]
+
+
+def test_columns_that_cannot_be_kept(model: Path, data: Path, tmp_path: Path) -> None:
+    assert "has no column 'ID' (--keep)" in refused("predict", model, data, "--out", tmp_path / "p.csv", "--keep", "ID", *NUMPY)
+    names, rows = flowers(3)
+    same = write(tmp_path / "same.csv", ["prediction", *names], [[1, *row] for row in rows])
+    words = ("predict", model, same, "--out", tmp_path / "p.csv", "--keep", "prediction", *NUMPY)
+    assert "--keep 'prediction' is also the name of a column of predictions" in refused(*words)
+    assert not (tmp_path / "p.csv").exists()
+    assert "--keep needs a table" in run("predict", model, data, "--out", tmp_path / "p.npy", "--keep", "0", status=2).stderr
+
+
 def test_columns_in_any_order(model: Path, data: Path, tmp_path: Path) -> None:
     names, rows = flowers(30, seed=1)
     order = [2, 0, 1]
@@ -196,8 +230,9 @@ def test_evaluation_with_weights_and_unknown_labels(model: Path, tmp_path: Path)
         assert one[name] == two[name]
     assert one["unknown_labels"] == ["oak"]
     assert one["error"] >= 1 / 15
-    result = run("evaluate", model, odd, *NUMPY)
-    assert "Note: 1 rows have labels that the model does not know; they count as errors: oak" in result.stderr
+    for more in ((), ("--quiet",)):
+        result = run("evaluate", model, odd, *NUMPY, *more)
+        assert "Warning: 1 rows have labels that the model does not know; they count as errors: oak" in result.stderr
 
 
 COSTS = {"daisy": {"rose, red": 1, "tulip": 1}, "rose, red": {"daisy": 50, "tulip": 50}, "tulip": {"daisy": 1, "rose, red": 1}}
@@ -266,6 +301,10 @@ def test_wrong_costs(model: Path, data: Path, tmp_path: Path, content: str, mess
         ([2, 1], ["1", "2"], [1, 0]),
         (["true", "False"], [False, True], [1, 0]),
         ([True, False], ["False", "True", "no"], [1, 0]),
+        ([True, False], ["false", "no", "true"], [2, 0]),
+        ([True, False], ["FALSE", "True", "true"], [1, 0]),
+        ([True, False], ["False", "TRUE", "true"], [-1, 0]),  # one of two, but which?
+        (["True", "FALSE"], ["false", "true"], [-1, -1]),  # both are text
         (["a"], ["A"], [-1]),
     ],
 )

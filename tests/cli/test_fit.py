@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gpuboost
-from gpuboost.cli.fit import OTHER_KINDS
+from gpuboost.cli.fit import OTHER_KINDS, chosen
 from gpuboost.cli.options import ending
 from gpuboost.cli.outputs import SUFFIXES
 from gpuboost.cli.progress import ProgressReport
@@ -305,7 +306,8 @@ def test_ctrl_c_and_resume(data: Path, tmp_path: Path, monkeypatch: pytest.Monke
         (("--set", "max_leaf_nodes=3"), "max_leaf_nodes was 'auto', and is 3"),
         (("--set", "n_estimators=9"), "n_estimators was 8, and is 9"),
         (("--algorithm", "samme"), "algorithm was adaboost-mh, and is samme"),
-        (("--drop", "noise"), "the data are not the same"),
+        (("--drop", "noise"), "what is no feature was ['kind'], and is ['noise', 'kind']"),
+        (("--missing", "?"), "missing was [], and is ['?']"),
     ]:
         other = tuple(
             item
@@ -321,6 +323,12 @@ def test_ctrl_c_and_resume(data: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert not checkpoint.exists()
     result = run(*fit, "--resume")
     assert "is the finished model of this very run: there is nothing to do" in result.stdout
+    result = run(*fit, "--resume", "--missing", "?")
+    assert "there is nothing to do" not in result.stdout
+    assert model.read_bytes() != (tmp_path / "whole").read_bytes()
+    run(*fit, "--missing", "?", "--missing", "-", "--out", tmp_path / "one")
+    run(*fit, "--missing", "-", "--missing", "?", "--missing", "?", "--out", tmp_path / "other")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
     result = run(*fit, "--resume", "--drop", "noise")
     assert f"There is no checkpoint {checkpoint}: starting from the beginning" in result.stderr
     assert model.read_bytes() != (tmp_path / "whole").read_bytes()
@@ -366,3 +374,14 @@ def test_ctrl_c_of_a_process(data: Path, tmp_path: Path, signal_sent: str) -> No
 
 def test_every_suffix_of_tables_is_refused_for_models() -> None:
     assert set(SUFFIXES) - {".csv.gz"} <= set(OTHER_KINDS)
+
+
+def test_every_cost_decides_a_run() -> None:
+    """NumPy's text of a large matrix leaves most of it out."""
+    costs = 1.0 - np.eye(40)
+    texts = set()
+    for odd in (1.0, 1.0 + 2.0**-52, 2.0):
+        costs[20, 3] = odd
+        model = gpuboost.RebelClassifier(cost_matrix=costs)
+        texts.add(chosen("rebel", model, SimpleNamespace(target="y"), None)["cost_matrix"])  # type: ignore[arg-type]
+    assert len(texts) == 3

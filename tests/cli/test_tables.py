@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,23 @@ def test_missing_numbers(tmp_path: Path) -> None:
     numbers = np.array(matrix(table))
     np.testing.assert_array_equal(numbers, [[np.nan, np.nan, np.nan], [1, np.nan, 2], [2, np.inf, 3]])
     assert np.array_equal(np.array(matrix(read(tmp_path, "a\n1\n\n3\n"))), [[1], [np.nan], [3]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("texts", "example"),
+    [
+        ("NA 1 None 2", "'None' in row 3"),
+        ("n/a ? 3 ?? ", "'?' in row 2"),
+        ("- 1 3 ?", "'?' in row 4"),
+        ("1 1_000", "'1_000' in row 2"),
+        ("1 \u0663", "'\u0663' in row 2"),
+    ],
+)
+def test_the_example_is_the_culprit(tmp_path: Path, texts: str, example: str) -> None:
+    table = read(tmp_path, "a,y\n" + "".join(f"{text},1\n" for text in texts.split()), missing=("-",))
+    for ask in (lambda: table.features([0]), lambda: table.weights("a")):
+        with pytest.raises(ValueError, match=re.escape(f"column 'a' holds text such as {example}, not numbers")):
+            ask()
 
 
 def test_without_a_header(tmp_path: Path) -> None:

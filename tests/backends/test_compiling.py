@@ -1,0 +1,18 @@
+"""Those who wait are told of the first loop that is compiled, and only if one is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_first_training_says_that_it_compiles(tmp_path: Path) -> None:
+    data = tmp_path / "d.csv"
+    data.write_text("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(20)))
+    command = [sys.executable, "-m", "gpuboost", "fit", data, "--target", "y", "--out", tmp_path / "m", "--device", "cpu"]
+    command += ["--set", "n_estimators=1", "--jobs", "1"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "loops")}
+    told = [subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stderr for _ in range(2)]
+    assert [text.count("Compiling the loops for this CPU") for text in told] == [1, 0]
