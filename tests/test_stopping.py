@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuboost import AdaBoostMHClassifier
 from gpuboost.stopping import Patience, SmoothedError
 
 # Multiples of 1/64: sums of them are exact, so that ties are ties in every way of adding.
@@ -88,3 +89,12 @@ def test_smoothed_error_skips_an_early_dip() -> None:
     # The windows of T = 51 .. 62 still reach back to round 50 or before; T = 51 has the most zeros: 40 .. 50 of 40 .. 51.
     assert SmoothedError().best(errors) == 51
     assert SmoothedError().smoothed(errors)[50] == 0.5 / 12
+
+
+def test_the_fewest_rounds_are_those_of_the_documentation() -> None:
+    rule = SmoothedError()
+    rising = list(range(60))  # the earliest candidate is the best
+    assert (rule.best(rising[:50]), rule.best(rising[:51]), rule.best(rising)) == (1, 51, 51)
+    assert (rule.first_candidate(50), rule.first_candidate(51)) == (1, 51)
+    said = " ".join((AdaBoostMHClassifier.__doc__ or "").split())
+    assert "never fewer than 51 where more than 50 rounds are run" in said
