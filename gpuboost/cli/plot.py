@@ -77,7 +77,7 @@ def plot(
     """Draw a picture of KIND of a MODEL, or of a training HISTORY.
 
     A history is JSON: the dict model.history_ of Python, or what gpuboost inspect --json prints. Needs matplotlib
-    (pip install 'gpuboost-ml[plot]').
+    (pip install matplotlib).
     """
     from gpuboost.cli.outputs import check_output
 
