@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -126,12 +127,19 @@ def started(image: Image, command: list[str], options: Options, upper: Path | No
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=default_signals,
         )
         try:
             yield process
         finally:
             process.kill()
             process.wait()
+
+
+def default_signals() -> None:
+    """Take signals as in an engine's container, also if this was started by nohup or in the background."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def run(image: Image, command: list[str], options: Options, upper: Path | None = None) -> tuple[int, str]:
