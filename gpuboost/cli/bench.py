@@ -20,7 +20,12 @@ WARM_UP_ROWS, WARM_UP_ROUNDS = 200, 2
 @click.option("--drop", multiple=True, metavar="COL", help="A column of DATA to leave out; repeatable.")
 @click.option("--algorithm", "algorithms", multiple=True, metavar="NAME", help="Repeatable; all of them if not given.")
 @click.option(
-    "--device", "devices", multiple=True, metavar="D", help="Repeatable; the CPU, and CUDA if it works, if not given."
+    "--device",
+    "devices",
+    type=options.DEVICE,
+    multiple=True,
+    metavar="D",
+    help="Repeatable; the CPU, and CUDA if it works, if not given.",
 )
 @click.option("--rounds", type=click.IntRange(min=1), default=50, show_default=True)
 @click.option("--rows", type=click.IntRange(min=40), default=4000, show_default=True, help="Rows of the generated table.")
@@ -36,7 +41,7 @@ def bench(
     target: str | None,
     drop: tuple[str, ...],
     algorithms: tuple[str, ...],
-    devices: tuple[str, ...],
+    devices: tuple[str | int, ...],
     rounds: int,
     rows: int,
     features: int,
@@ -63,7 +68,7 @@ def bench(
         check_algorithm(name)
     used = devices or usable_devices()
     for device in used:
-        open_backend(options.device_of(device), jobs).close()
+        open_backend(device, jobs).close()
     if data is None:
         X, y = generated(rows, features, classes)
     else:
@@ -84,7 +89,7 @@ def bench(
         raise RuntimeError(f"the devices disagree on {', '.join(disagreeing)}: this is a bug, please report it")
 
 
-def usable_devices() -> tuple[str, ...]:
+def usable_devices() -> tuple[str | int, ...]:
     """Return the CPU, and CUDA if it works."""
     from gpuboost.doctor import cuda_trouble
 
@@ -102,7 +107,7 @@ def generated(n_rows: int, n_features: int, n_classes: int) -> tuple[Any, Any]:
     return X, y
 
 
-def one_run(X: Any, y: Any, algorithm: str, device: str, rounds: int, jobs: int | None) -> dict[str, Any]:
+def one_run(X: Any, y: Any, algorithm: str, device: str | int, rounds: int, jobs: int | None) -> dict[str, Any]:
     """Train and test once."""
     import gpuboost
     from gpuboost.cli.settings import set_all
@@ -112,7 +117,7 @@ def one_run(X: Any, y: Any, algorithm: str, device: str, rounds: int, jobs: int 
     take = X.take if hasattr(X, "column_names") else X.__getitem__
     train, test = order[:n_train], order[n_train:]
     model = getattr(gpuboost, gpuboost.ALGORITHMS[algorithm])()
-    set_all(model, device=options.device_of(device), n_jobs=jobs, random_state=0, n_estimators=WARM_UP_ROUNDS)
+    set_all(model, device=device, n_jobs=jobs, random_state=0, n_estimators=WARM_UP_ROUNDS)
     model.fit(take(train[:WARM_UP_ROWS]), y[train[:WARM_UP_ROWS]])
     set_all(model, n_estimators=rounds)
     X_train = take(train)

@@ -38,7 +38,7 @@ def evaluate(
     target_file: str | None,
     weight: str | None,
     cost_matrix: str | None,
-    device: str,
+    device: str | int,
     jobs: int | None,
     no_header: bool,
     missing: tuple[str, ...],

@@ -66,7 +66,7 @@ def fit(
     cost_matrix: str | None,
     checkpoint: int | None,
     resume: bool,
-    device: str,
+    device: str | int,
     jobs: int | None,
     no_header: bool,
     missing: tuple[str, ...],
@@ -100,11 +100,11 @@ def fit(
         check_output(checkpoint_of(out), (), read, what="the checkpoint")
     if target_file and valid:
         raise click.UsageError("--valid needs its own labels: with --target-file, put X and y into .npz files instead")
-    open_backend(options.device_of(device), jobs).close()  # before anything takes time
+    open_backend(device, jobs).close()  # before anything takes time
     reading = Reading(not no_header, missing, printer.note)
     sets = read_sets(reading, data, target, target_file, valid, weight, drop)
     estimator = make_estimator(algorithm, parameters, cost_matrix, sets.classes)
-    set_all(estimator, device=options.device_of(device), n_jobs=jobs, random_state=parameters.get("random_state", 0))
+    set_all(estimator, device=device, n_jobs=jobs, random_state=parameters.get("random_state", 0))
     record = RunRecord(
         sets.target, sorted(set(missing)), sets.layout, chosen(algorithm, estimator, sets, weight), sets.digest()
     )

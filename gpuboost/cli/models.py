@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuboost.cli.layout import Layout, libsvm_width
-from gpuboost.cli.options import device_of
 from gpuboost.cli.run_record import read_record
 from gpuboost.cli.tables import Reading, Table, kind_of
 from gpuboost.label_values import python_labels
@@ -54,7 +53,7 @@ class Model:
         return table, table.features(self.layout.find(table, note, target))
 
 
-def open_model(path: str, device: str, jobs: int | None) -> Model:
+def open_model(path: str, device: str | int, jobs: int | None) -> Model:
     """Load a model from a file.
 
     Raises
@@ -67,7 +66,7 @@ def open_model(path: str, device: str, jobs: int | None) -> Model:
     import gpuboost
     from gpuboost.model_file import describe
 
-    estimator = gpuboost.load(path, device=device_of(device), n_jobs=jobs)
+    estimator = gpuboost.load(path, device=device, n_jobs=jobs)
     record = read_record(describe(path).get("extra", {}))
     if record is not None:
         return Model(estimator, record.layout, record.target, tuple(record.missing))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,28 @@ import click
 
 Decorator = Callable[[Any], Any]
 
+
+class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3 only
+    """The name of a device, or its number, which may be there or not."""
+
+    name = "device"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        """Return what the parameter ``device`` of estimators takes."""
+        if re.fullmatch(r"auto|cpu|numpy|cuda(:\d+)?|\d+", str(value), re.ASCII) is None:
+            self.fail(f"{value!r} is unknown; expected auto, cpu, numpy, cuda, cuda:1 or a CUDA device number", param, ctx)
+        return int(value) if str(value).isdecimal() else str(value)
+
+
+DEVICE = DeviceName()
+
 device_option = click.option(
-    "--device", default="auto", show_default=True, metavar="D", help="auto, cpu, numpy, cuda, cuda:1 or a CUDA device number."
+    "--device",
+    type=DEVICE,
+    default="auto",
+    show_default=True,
+    metavar="D",
+    help="auto, cpu, numpy, cuda, cuda:1 or a CUDA device number.",
 )
 jobs_option = click.option("--jobs", type=int, metavar="N", help="Threads of the CPU; all that may be used if not given.")
 no_header_option = click.option("--no-header", is_flag=True, help="CSV files have no row of names; columns have numbers.")
@@ -43,11 +64,6 @@ json_option = click.option(
     help="Print one JSON object; all else to the standard error.",
 )
 quiet_option = click.option("--quiet", is_flag=True, help="Print nothing but warnings and errors.")
-
-
-def device_of(text: str) -> str | int:
-    """Return the device that an option names."""
-    return int(text) if text.isdecimal() else text
 
 
 @dataclass(frozen=True)

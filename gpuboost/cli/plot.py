@@ -67,7 +67,7 @@ def plot(
     columns: tuple[str, str] | None,
     at: tuple[str, ...],
     dpi: int,
-    device: str,
+    device: str | int,
     jobs: int | None,
     no_header: bool,
     missing: tuple[str, ...],

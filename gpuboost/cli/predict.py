@@ -38,7 +38,7 @@ def predict(
     proba: bool,
     keep: tuple[str, ...],
     cost_matrix: str | None,
-    device: str,
+    device: str | int,
     jobs: int | None,
     no_header: bool,
     missing: tuple[str, ...],

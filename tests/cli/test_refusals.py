@@ -113,6 +113,13 @@ def test_a_full_standard_output(model: Path, words: tuple[str, ...]) -> None:
     assert (result.returncode, result.stderr) == (1, "Error: No space left on device\n")
 
 
+@pytest.mark.parametrize("name", ["gpu", "CPU", "cuda:", "cuda:x", "-1", "\N{ARABIC-INDIC DIGIT ONE}", ""])
+def test_devices_that_nobody_has_are_wrong_usage(name: str) -> None:
+    for words in (["demo"], ["bench"], ["predict", "m", "t.csv", "--out", "p.csv"]):
+        told = run(*words, "--device", name, status=2).stderr
+        assert f"Invalid value for '--device': {name!r} is unknown; expected auto, cpu, numpy, cuda" in told
+
+
 def test_large_labels_stay_apart(tmp_path: Path) -> None:
     texts = ["9223372036854775808", "9223372036854775809", "1"]
     assert labels(pa.chunked_array([texts]), "y", from_text=True).tolist() == texts
