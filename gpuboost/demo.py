@@ -26,6 +26,7 @@ def run(*, rounds: int, device: str | int, n_jobs: int | None) -> None:
         As in `gpuboost.fit`.
     """
     digits, poker = load_digits(), load_poker()
+    click.echo("AdaBoost.MH, the default algorithm, on two data sets (gpuboost bench compares the others on your data)\n")
     click.echo("Compiling the CPU loops (kept on disk for the next time) ...")
     begun = time.perf_counter()
     for X, y, _, _ in (digits, poker):

@@ -96,7 +96,7 @@ def test_readme_start_is_two_commands() -> None:
     assert len(blocks) == 2
     assert all(block.count("\n") == 1 and block.strip() for block in blocks)
     main_job, tests = blocks
-    assert "-m gpuboost" in main_job
+    assert main_job.endswith(".venv/bin/gpuboost demo\n")
     assert tests.endswith("-m pytest -n auto\n")
 
 

@@ -25,7 +25,7 @@ def main() -> None:
     """Multi-class boosting: one model, bit for bit, on every backend.
 
     Data are tables: CSV and TSV (also gzipped), Parquet, Feather, .npz, .npy and libsvm files, or - for CSV from the standard
-    input. The exit status is 0, 1 for an error, 2 for wrong usage and 130 after Ctrl-C.
+    input. The exit status is 0, 1 for an error, 2 for wrong usage and 130 after Ctrl-C (and SIGTERM).
     """
 
 

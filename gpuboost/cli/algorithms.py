@@ -18,7 +18,10 @@ GUIDE = {
     "rebel": ("Appel et al. 2016", "mistakes with different costs: --cost-matrix"),
     "mart": ("Friedman 2001", "gradient boosting, a regression tree for each class"),
     "logitboost": ("Li 2010", "as mart, cut by Newton steps"),
-    "abc-boost": ("Li 2009, 2010", "lowest error where mart does well, at many times its time"),
+    "abc-boost": (
+        "Li 2009, 2010",
+        "lowest error where mart does well; 3 times its time with 8 classes, with gap=20 little more",
+    ),
 }
 """Papers, and when to use the algorithms. Of others the docstring's summary says it, see `summary`."""
 

@@ -47,7 +47,7 @@ def evaluate(
 ) -> None:
     """Compare MODEL with the labels of DATA: error, log-loss, a table of the classes, the confusion matrix, and costs."""
     from gpuboost.cli.cost_files import read_costs
-    from gpuboost.cli.labels import class_numbers, refuse_unknown
+    from gpuboost.cli.labels import class_numbers, known_numbers
     from gpuboost.cli.models import open_model
     from gpuboost.cli.targets import read_labels
 
@@ -60,9 +60,7 @@ def evaluate(
     given = read_costs(cost_matrix, fitted.classes) if cost_matrix else None
     table, X = fitted.rows(data, header=not no_header, missing=missing, note=printer.note, target=target)
     y = read_labels(table, target or fitted.target, target_file)
-    true = class_numbers(y, fitted.classes)
-    if (true < 0).all():
-        refuse_unknown(y, true, fitted.classes, f"{table.path}: the target")
+    true = known_numbers(y, fitted.classes, f"{table.path}: the target", printer.warn)
     weights = np.ones(len(y)) if weight is None else table.weights(weight)
     if not weights.any():
         raise ValueError(f"{table.path}: all weights in {weight!r} are zero")
@@ -78,9 +76,6 @@ def evaluate(
         facts |= costs_of(estimator, given, true, predicted, proba, weights)
     if (unknown := true < 0).any():
         facts["unknown_labels"] = sorted({str(label) for label in y[unknown].tolist()})
-        shown = ", ".join(facts["unknown_labels"][:10])
-        n_unknown = int(unknown.sum())
-        printer.warn(f"{n_unknown} rows have labels that the model does not know; they count as errors: {shown}")
     text = report(facts)
     options.Printer(as_json).result(facts, text.partition("\n")[0] if quiet else text)
 

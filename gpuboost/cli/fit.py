@@ -192,6 +192,8 @@ def read_sets(
     if len(classes) < 2:
         only = f"the one class {classes[0]!r}" if classes else "no row of positive weight"
         raise ValueError(f"{table.path} has {only}; there must be two or more to tell apart: is the target right?")
+    for remark in doubts(classes, len(y)):
+        reading.note(f"Note: {table.path}: {remark}")
     others = [table.names[i] for i in range(table.n_columns) if i not in features] if table.names else []
     names = [table.names[i] for i in features] if table.names else None
     layout = Layout(names, features, table.n_columns, others)
@@ -204,6 +206,18 @@ def read_sets(
         refuse_unknown(labels, numbers, classes, f"{table.path}: the target")
         watched = (table.features(layout.find(table, reading.note)), np.array(classes, y.dtype)[numbers])
     return Sets(X, y, weights, watched, classes, layout, key)
+
+
+def doubts(classes: list[Any], n_rows: int) -> list[str]:
+    """Return what speaks against labels being what they are taken for."""
+    from gpuboost.cli.text_tables import MISSING
+
+    remarks = []
+    if len(classes) > max(n_rows / 2, 20):
+        remarks.append(f"there are {len(classes)} classes for {n_rows} rows: is the target right?")
+    if blank := [label for label in classes if label in MISSING]:
+        remarks.append(f"{blank[0]!r} is one of the classes; if it stands for a missing label, leave these rows out")
+    return remarks
 
 
 def make_estimator(algorithm: str, parameters: dict[str, Any], cost_matrix: str | None, classes: list[Any]) -> Any:
@@ -378,6 +392,10 @@ class Run:
         }
         how = options.ending(model.stop_reason_, facts["rounds"], facts["rounds_run"])
         errors = "".join(f", {name.replace('_', ' ')} {100 * last[name]:.2f} %" for name in last if name.endswith("_error"))
+        watched = model.history_.get("valid_error", [])
+        if watched and not model.early_stopping and min(watched) < watched[-1]:
+            best = min(range(len(watched)), key=watched.__getitem__)
+            errors += f" ({100 * watched[best]:.2f} % in round {best + 1}, which --set early_stopping=patience would have kept)"
         return facts, (
             f"{facts['rows']} rows, {facts['features']} features, {facts['classes']} classes: {facts['rounds']} rounds in "
             f"{seconds:.1f} s on {facts['device']} ({how}){errors}\n{self.out}: sha256 {written['sha256']}"

@@ -59,6 +59,17 @@ def by_label(values: Mapping[Any, Any], classes: Sequence[Any]) -> dict[Any, Any
     return {label: values[key] for label, key in key_of.items()}
 
 
+def known_numbers(labels: NDArray[Any], classes: Sequence[Any], where: str, warn: Callable[[str], None]) -> NDArray[np.int64]:
+    """As `class_numbers`, with a warning of labels that are none of the classes, and a ValueError if no label is one."""
+    numbers = class_numbers(labels, classes)
+    if (numbers < 0).all():
+        refuse_unknown(labels, numbers, classes, where)
+    if (unknown := numbers < 0).any():
+        shown = ", ".join(sorted({str(label) for label in labels[unknown].tolist()})[:10])
+        warn(f"{int(unknown.sum())} rows have labels that the model does not know; they count as errors: {shown}")
+    return numbers
+
+
 def refuse_unknown(labels: NDArray[Any], numbers: NDArray[np.int64], classes: Sequence[Any], where: str) -> None:
     """Raise a ValueError if there is a label that is no class of the training data."""
     unknown = numbers < 0

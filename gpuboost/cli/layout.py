@@ -12,10 +12,13 @@ from gpuboost.cli.tables import N_SHOWN, Table, closest
 
 def training_columns(table: Table, target: str | None, weight: str | None, dropped: Sequence[str]) -> list[int]:
     """Return the positions of the features: all columns but the target, the weight and those that are dropped."""
-    out = {table.index(key, "--drop") for key in dropped}
+    out = {table.index(key, "--drop"): "--drop" for key in dropped}
     for key, what in ((target, "--target"), (weight, "--weight")):
         if key is not None and key not in table.arrays:
-            out.add(table.index(key, what))
+            index = table.index(key, what)
+            if index in out:
+                raise ValueError(f"{what} {key!r} and {out[index]} name the same column of {table.path}")
+            out[index] = what
     return [index for index in range(table.n_columns) if index not in out]
 
 
@@ -56,7 +59,7 @@ class Layout:
             If one is missing, or the number of columns is another.
         """
         if self.names is not None and table.names is not None:
-            return self._by_name(table, note)
+            return self._by_name(table, note, target)
         n_wanted = len(self.positions)
         beside = [] if target is None or target in table.arrays else [table.index(target, "--target")]
         rest = [
@@ -72,7 +75,7 @@ class Layout:
         also = f" (of {self.n_columns} columns)" if self.n_columns != n_wanted else ""
         raise ValueError(f"{table.path} has {len(rest)} columns, but the model was trained on {n_wanted} features{also}")
 
-    def _by_name(self, table: Table, note: Callable[[str], None]) -> list[int]:
+    def _by_name(self, table: Table, note: Callable[[str], None], target: str | None) -> list[int]:
         assert self.names is not None
         assert table.names is not None
         at = {name: i for i, name in enumerate(table.names)}
@@ -82,7 +85,8 @@ class Layout:
             close = closest(missing[0], [name for name in table.names if name not in self.names])
             hint = f"; is it {close!r} there?" if close else ""
             raise ValueError(f"{table.path} lacks the column {missing[0]!r}{more}, which the model was trained on{hint}")
-        extra = [name for name in table.names if name not in self.names and name not in self.others]
+        known = {*self.names, *self.others, target}
+        extra = [name for name in table.names if name not in known]
         if extra:
             shown = ", ".join(map(repr, extra[:N_SHOWN])) + (", ..." if len(extra) > N_SHOWN else "")
             note(f"Note: {table.path} has columns that the model does not know; they are ignored: {shown}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -100,7 +100,7 @@ def plot(
             table, X = fitted.rows(
                 data, header=not no_header, missing=missing, note=printer.note, target=target or fitted.target
             )
-            rows = (X, labels(table, target or fitted.target, target_file, fitted))
+            rows = (X, labels(table, target or fitted.target, target_file, fitted, printer.warn))
             if weight is not None:
                 chosen["sample_weight"] = table.weights(weight)
         arguments(chosen, fitted)
@@ -154,13 +154,13 @@ def of_history(path: str, kind: str) -> Any:
         raise ValueError(f"{path} holds no history: {error}") from error
 
 
-def labels(table: Any, target: str | None, target_file: str | None, fitted: Any) -> Any:
+def labels(table: Any, target: str | None, target_file: str | None, fitted: Any, warn: Callable[[str], None]) -> Any:
     """Return the labels of a table as those of the model; labels that are no class stay what they are."""
-    from gpuboost.cli.labels import class_numbers, refuse_unknown
+    from gpuboost.cli.labels import known_numbers, refuse_unknown
     from gpuboost.cli.targets import read_labels
 
     y = read_labels(table, target, target_file)
-    numbers = class_numbers(y, fitted.classes)
+    numbers = known_numbers(y, fitted.classes, f"{table.path}: the target", warn)
     if (numbers < 0).any() and all(isinstance(label, str) for label in fitted.classes):
         return y
     refuse_unknown(y, numbers, fitted.classes, table.path)
@@ -208,6 +208,6 @@ def write(figure: Any, path: str, dpi: int) -> None:
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
     try:
         with matplotlib.rc_context({"svg.hashsalt": "gpuboost"}):
-            write_whole(path, lambda file: figure.savefig(file, format=suffix, dpi=dpi, metadata=metadata))
+            write_whole(path, lambda file: figure.savefig(file, format=suffix, dpi=dpi, bbox_inches="tight", metadata=metadata))
     finally:
         pyplot.close(figure)  # callers in one process draw many

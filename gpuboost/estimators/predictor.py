@@ -16,10 +16,11 @@ from gpuboost.estimators.arrays import like, to_host
 from gpuboost.estimators.columns import compare_columns, compare_number, record_columns
 from gpuboost.estimators.costs import mean_cost, refuse_many_labels
 from gpuboost.estimators.features import to_matrix
-from gpuboost.estimators.labels import LabelEncoder, label_array
+from gpuboost.estimators.labels import LabelEncoder, label_array, shown
 from gpuboost.estimators.links import Link
 from gpuboost.estimators.model import TreeModel
 from gpuboost.estimators.probabilities import independent, normalised
+from gpuboost.estimators.warn import warn
 from gpuboost.estimators.weights import row_weights
 
 BLOCK_BYTES = 64 << 20
@@ -222,7 +223,10 @@ class Predictor(TreeModel):
         weights = row_weights(sample_weight, len(numbers))
         encoder = LabelEncoder(self.classes_, self.multi_label_)
         rows = np.flatnonzero(weights)
-        right = numbers[rows] == encoder.encode(label_array(y, len(numbers), rows=rows), unknown_ok=True)
+        true = encoder.encode(label_array(y, len(numbers), rows=rows), unknown_ok=True)
+        if true.ndim == 1 and len(true) and (true < 0).all():
+            warn(f"no label of y is a class of the model, whose classes are {shown(self.classes_)}")
+        right = numbers[rows] == true
         return float(np.average(right if right.ndim == 1 else right.all(axis=1), weights=weights[rows]))
 
     def expected_cost(self, X: Any, y: Any, cost_matrix: Any = None, sample_weight: Any = None) -> float:

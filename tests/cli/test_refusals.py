@@ -190,3 +190,52 @@ def test_leaf_numbers() -> None:
 def test_half_of_a_character_has_no_onnx() -> None:
     with pytest.raises(ValueError, match="must be valid Unicode to be exported to ONNX"):
         onnx_labels(np.array(["a", "\ud800"]))
+
+
+def test_doubtful_targets_are_told(tmp_path: Path) -> None:
+    names, rows = flowers(60)
+    strange = [[*row[:-1], "NA" if i < 3 else row[-1]] for i, row in enumerate(rows)]
+    told = run("fit", write(tmp_path / "n.csv", names, strange), "--target", "kind", "--out", tmp_path / "m", *QUICK).stderr
+    assert "'NA' is one of the classes; if it stands for a missing label, leave these rows out" in told
+    numbered = write(tmp_path / "i.csv", ["id", *names[:-1]], [[f"r{i}", *row[:-1]] for i, row in enumerate(rows)])
+    told = run("fit", numbered, "--target", "id", "--out", tmp_path / "m", *QUICK).stderr
+    assert "there are 60 classes for 60 rows: is the target right?" in told
+    assert (
+        "Note"
+        not in run("fit", write(tmp_path / "t.csv", names, rows), "--target", "kind", "--out", tmp_path / "m", *QUICK).stderr
+    )
+
+
+@pytest.mark.parametrize("what", ["--target", "--weight"])
+def test_a_column_has_one_use(data: Path, tmp_path: Path, what: str) -> None:
+    words = ["fit", data, "--target", "kind", "--out", tmp_path / "m", "--drop", "noise", "--drop", "kind", *QUICK]
+    if what == "--weight":
+        words[-len(QUICK) - 1] = "width"
+        words += ["--weight", "noise"]
+    column = "kind" if what == "--target" else "noise"
+    assert f"{what} {column!r} and --drop name the same column" in refused(*words)
+
+
+def test_a_better_round_is_told(tmp_path: Path) -> None:
+    # The labels of the validation set are random: its error is lowest in some round, and not in the last.
+    names, rows = flowers(80)
+    rng = np.random.default_rng(1)
+    mixed = [[*row[:-1], label] for row, label in zip(rows, rng.permutation([row[-1] for row in rows]), strict=True)]
+    data, valid = write(tmp_path / "t.csv", names, rows), write(tmp_path / "v.csv", names, mixed)
+    words = ("fit", data, "--target", "kind", "--valid", valid, "--out", tmp_path / "m", "--device", "numpy")
+    told = run(*words, "--set", "n_estimators=30").stdout
+    history = gpuboost.load(tmp_path / "m").history_["valid_error"]
+    best = int(np.argmin(history))
+    assert history[best] < history[-1]
+    assert f"({100 * history[best]:.2f} % in round {best + 1}, which --set early_stopping=patience would have kept)" in told
+    assert "would have kept" not in run(*words, "--set", "n_estimators=30", "--set", "early_stopping=patience").stdout
+
+
+def test_labels_that_a_picture_does_not_know(model: Path, data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    words = ("plot", model, "confusion", "--data", data, "--out", tmp_path / "c.png", "--device", "numpy")
+    assert "has labels that the training data lack in 60 rows" in refused(*words, "--target", "noise")
+    names, rows = flowers(60)
+    rows[0][-1] = "weed"
+    write(data, names, rows)
+    assert "1 rows have labels that the model does not know; they count as errors: weed" in run(*words).stderr

@@ -184,3 +184,9 @@ def test_stages_are_of_the_model_that_was_asked(method: str) -> None:
     model.fit(X, NOISY == 1)  # other classes, other trees
     found += stages
     assert [stage.tobytes() for stage in found] == [stage.tobytes() for stage in expected]
+
+
+def test_scores_of_labels_that_are_no_classes() -> None:
+    model = make(2).fit(X, NOISY)
+    with pytest.warns(UserWarning, match="no label of y is a class of the model, whose classes are"):
+        assert model.score(X, np.full(len(X), "other")) == 0.0
