@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from gpuboost.errors import is_interrupt
 from gpuboost.estimators import parameters
 from gpuboost.estimators.arrays import to_host
 from gpuboost.estimators.base import BoostingClassifier, draw_seed, evaluation_tuples
@@ -35,7 +36,6 @@ from gpuboost.estimators.pools import checked_pool, distinct_first, take
 from gpuboost.estimators.weights import row_weights
 from gpuboost.label_values import holds, label_list, ordered
 from gpuboost.stopping import Patience
-from gpuboost.training import is_interrupt
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -13,3 +13,13 @@ class DeviceMemoryError(MemoryError):
 
 class ModelFormatError(ValueError):
     """A file is no model that can be loaded. The message names the file, what is wrong with it and what to do."""
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether ``error`` is an interrupt, or came of one.
+
+    numba turns one that arrives between its calls into a SystemError, and Python one in a class body into a RuntimeError.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None

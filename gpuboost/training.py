@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Device
 from gpuboost.boosters.base import Booster, Part, Problem, Round, RowState, apply
 from gpuboost.costs import average_cost
+from gpuboost.errors import is_interrupt
 from gpuboost.stopping import Stopping
 from gpuboost.tree import Tree
 
@@ -218,13 +219,6 @@ def reason_to_end(
 def so_far(result: Training) -> Training:
     """Return what a training has made by now; what is to come does not change it."""
     return Training(list(result.rounds), {key: list(values) for key, values in result.history.items()}, "not finished")
-
-
-def is_interrupt(error: BaseException | None) -> bool:
-    """Whether ``error`` is an interrupt, or came of one: numba turns one that arrives between its calls into a SystemError."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def take(watched: WatchedSet, state: RowState | None, trees: Sequence[Tree]) -> None:

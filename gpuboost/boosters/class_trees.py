@@ -75,8 +75,11 @@ class ClassTreeLoop:
             part = apply(tree, problem)
             if t == len(done) - 1:  # this may be a model whose training has ended
                 stats = weights.statistics(counts)
+                start = self.sampling.draw(t, backend, data, stats)
                 sums, _ = backend.group_sums(stats, part.group, tree.n_leaves)
-                if self.is_last(tree, sums, self.sampling.draw(t, backend, data, stats)):
+                if tree.n_leaves == 1:  # there may be cuts by now, with other parameters or rows
+                    tree = learner(backend, data, replace(stats, criterion="gini"), start).tree
+                if self.is_last(tree, sums, start):
                     return
             weights.take([part])
         stats = weights.statistics(counts)

@@ -12,7 +12,7 @@ from gpuboost.cli.tables import N_SHOWN, Table, closest
 
 def training_columns(table: Table, target: str | None, weight: str | None, dropped: Sequence[str]) -> list[int]:
     """Return the positions of the features: all columns but the target, the weight and those that are dropped."""
-    out = {table.index(key, "--drop"): "--drop" for key in dropped}
+    out = {table.index(key, "--drop"): "--drop" for key in dropped if key not in table.arrays}
     for key, what in ((target, "--target"), (weight, "--weight")):
         if key is not None and key not in table.arrays:
             index = table.index(key, what)

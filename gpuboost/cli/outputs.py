@@ -82,7 +82,7 @@ def write_predictions(
     labels: NDArray[Any],
     proba: NDArray[np.float64] | None,
     classes: NDArray[Any],
-    kept: Mapping[str, NDArray[Any]],
+    kept: Mapping[str, Any],
 ) -> None:
     """Write predicted labels, and probabilities if there are some.
 
@@ -97,7 +97,7 @@ def write_predictions(
         The latter in a multi-label problem.
     proba : ndarray of float64, shape (n_rows, n_classes), or None
     classes : ndarray, shape (n_classes,)
-    kept : dict of ndarray, shape (n_rows,)
+    kept : dict of ndarray or pyarrow.ChunkedArray, shape (n_rows,)
         Columns of a table to write before the predictions.
 
     Raises
@@ -107,7 +107,7 @@ def write_predictions(
     """
     from gpuboost.files import write_whole
 
-    columns: dict[str, NDArray[Any]] = {"prediction": labels}
+    columns: dict[str, Any] = {"prediction": labels}
     if labels.ndim == 2:
         columns = dict(zip(map(str, python_labels(classes)), labels.T, strict=True))
     if proba is not None:
@@ -157,8 +157,22 @@ def csv_blocks(columns: dict[str, NDArray[Any]], separator: str) -> Any:
         yield text.getvalue()
 
 
-def _write_text(file: BinaryIO, columns: dict[str, NDArray[Any]], path: str) -> None:
-    blocks = (text.encode() for text in csv_blocks(columns, "\t" if path.endswith(".tsv") else ","))
+def _texts(column: Any) -> NDArray[Any]:
+    """Return a column as an array for `csv_blocks`: one of a file in its own words, None where there is nothing."""
+    if isinstance(column, np.ndarray):
+        return column
+    import pyarrow as pa
+
+    with contextlib.suppress(pa.ArrowException):  # of what is nested
+        column = column.cast(pa.string())
+    texts = np.empty(len(column), object)
+    texts[:] = column.to_pylist()
+    return texts
+
+
+def _write_text(file: BinaryIO, columns: dict[str, Any], path: str) -> None:
+    arrays = {name: _texts(column) for name, column in columns.items()}
+    blocks = (text.encode() for text in csv_blocks(arrays, "\t" if path.endswith(".tsv") else ","))
     if path.endswith(".gz"):
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
             for block in blocks:
@@ -168,10 +182,11 @@ def _write_text(file: BinaryIO, columns: dict[str, NDArray[Any]], path: str) -> 
             file.write(block)
 
 
-def _write_arrow(file: BinaryIO, columns: dict[str, NDArray[Any]], path: str) -> None:
+def _write_arrow(file: BinaryIO, columns: dict[str, Any], path: str) -> None:
     import pyarrow as pa
 
-    table = pa.table(list(map(pa.array, columns.values())), names=list(columns))
+    arrays = [column if isinstance(column, pa.ChunkedArray) else pa.array(column) for column in columns.values()]
+    table = pa.table(arrays, names=list(columns))
     if path.endswith(".parquet"):
         from pyarrow import parquet
 

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from gpuboost.cli.interrupts import interrupt_on
-from gpuboost.errors import DeviceUnavailableError
+from gpuboost.errors import DeviceUnavailableError, is_interrupt
 
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
 """What the library raises with a message for its user."""
@@ -82,6 +82,8 @@ class Program(click.Group):
             except (KeyboardInterrupt, Interrupted) as error:
                 fail(ctx, f"Interrupted: {error}" if str(error) else "Interrupted.", INTERRUPTED)
             except Exception as error:
+                if is_interrupt(error):
+                    fail(ctx, "Interrupted.", INTERRUPTED)
                 if ctx.meta.get("debug") or getattr(error, "errno", None) == errno.EPIPE:
                     raise  # click is silent about a reader that has gone
                 fail(ctx, f"Error: {message(error)}", 1)

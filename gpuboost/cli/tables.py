@@ -126,7 +126,9 @@ class Table:
 
     @staticmethod
     def _array_of_labels(array: NDArray[Any], where: str) -> NDArray[Any]:
-        if array.ndim != 1 or array.dtype.kind not in "biufUSM":
+        if array.dtype.kind == "S":
+            array = np.char.decode(array, "utf-8")
+        if array.ndim != 1 or array.dtype.kind not in "biufUM":
             raise ValueError(f"{where} must hold one label a row, got the shape {array.shape} and the dtype {array.dtype}")
         if array.dtype.kind in "fM":
             columns.refuse_missing(np.isnan(array) if array.dtype.kind == "f" else np.isnat(array), where)
@@ -152,18 +154,15 @@ class Table:
             )
         return weights
 
-    def copied(self, key: str) -> tuple[str, NDArray[Any]]:
-        """Return the name of a column, and what is in it, just as it stands in the file."""
+    def copied(self, key: str) -> tuple[str, NDArray[Any] | pa.ChunkedArray]:
+        """Return the name of a column, and the column just as it stands in the file."""
         if key in self.arrays:
             return key, self.arrays[key]
         index = self.index(key, "--keep")
         name = self.names[index] if self.names else key
         if self.matrix is not None:
             return name, self.matrix[:, index]
-        column = self.text_column(index) if self.text_column else self.columns[index]
-        values = np.empty(len(column), object)
-        values[:] = column.to_pylist()
-        return name, values
+        return name, self.text_column(index) if self.text_column else self.columns[index]
 
     def features(self, chosen: Sequence[int]) -> Any:
         """Return columns as what estimators take: a table if they have names, else a matrix.

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gpuboost
 from gpuboost.cli import array_files
 from gpuboost.cli.tables import Reading
-from tests.cli.tables import QUICK, refused
+from tests.cli.tables import QUICK, refused, run
 
 X = np.arange(6.0).reshape(3, 2)
 
@@ -123,3 +124,12 @@ def test_odd_floats_as_labels_warn_of_nothing(tmp_path: Path) -> None:
 def test_odd_labels_are_refused_in_one_line(tmp_path: Path, odd: str) -> None:
     (tmp_path / "t.libsvm").write_text(f"{odd} 1:2\n2 1:3\n2 1:4\n")
     refused("fit", tmp_path / "t.libsvm", "--out", tmp_path / "m", *QUICK)
+
+
+def test_labels_as_bytes_and_arrays_that_are_dropped(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat(["ja", "nein"], 10)
+    X = rng.normal(size=(20, 2)) + (y == "ja")[:, None]
+    np.savez(tmp_path / "t.npz", X=X, y=y.astype("S4"), extra=np.arange(20))
+    run("fit", tmp_path / "t.npz", "--target", "y", "--drop", "extra", "--out", tmp_path / "m", *QUICK)
+    assert gpuboost.load(tmp_path / "m").classes_.tolist() == ["ja", "nein"]

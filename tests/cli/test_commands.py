@@ -105,6 +105,29 @@ def test_columns_that_are_kept(model: Path, tmp_path: Path, suffix: str) -> None
         assert parquet.read_table(tmp_path / "p.parquet").column("id").to_pylist() == [1, None, *range(28)]
 
 
+def test_kept_columns_keep_their_types(model: Path, tmp_path: Path) -> None:
+    names, rows = flowers(3, seed=1)
+    kept = {
+        "large": pa.array([2**64 - 1, 0, None], pa.uint64()),
+        "exact": pa.array([1606780800123456789, None, 0], pa.timestamp("ns")),
+        "late": pa.array([2**58] * 3, pa.timestamp("ms")),
+        "single": pa.array([0.1, None, 2], pa.float32()),
+        "pairs": pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+        "coded": pa.array(["x", "y", None]).dictionary_encode(),
+    }
+    table = pa.table({**kept, **{name: [row[i] for row in rows] for i, name in enumerate(names)}})
+    parquet.write_table(table, tmp_path / "n.parquet")
+    words = [word for name in kept for word in ("--keep", name)]
+    run("predict", model, tmp_path / "n.parquet", "--out", tmp_path / "p.parquet", *words, *NUMPY)
+    found = parquet.read_table(tmp_path / "p.parquet")
+    assert [found.column(name).type for name in kept] == [column.type for column in kept.values()]
+    assert all(found.column(name).equals(pa.chunked_array([column])) for name, column in kept.items())
+    run("predict", model, tmp_path / "n.parquet", "--out", tmp_path / "p.csv", *words, *NUMPY)
+    first, second, third = read(tmp_path / "p.csv")[1:]
+    assert first[:2] == ["18446744073709551615", "2020-12-01 00:00:00.123456789"]
+    assert (first[3], second[3], third[5]) == ("0.1", "", "")
+
+
 def test_columns_that_cannot_be_kept(model: Path, data: Path, tmp_path: Path) -> None:
     assert "has no column 'ID' (--keep)" in refused("predict", model, data, "--out", tmp_path / "p.csv", "--keep", "ID", *NUMPY)
     names, rows = flowers(3)

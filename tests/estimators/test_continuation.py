@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpuboost
-from gpuboost import ABCBoostClassifier, AdaBoostMHClassifier
+from gpuboost import ABCBoostClassifier, AdaBoostMHClassifier, GambleClassifier
 
 
 def test_missing_values_that_come_with_the_second_fit() -> None:
@@ -92,3 +92,19 @@ def test_the_base_class_of_a_dropped_round_is_forgotten(base_class: str | None) 
     whole = ABCBoostClassifier(n_estimators=10, **params).fit(X, y)
     assert model.ensemble_.digest() == whole.ensemble_.digest()
     np.testing.assert_array_equal(model.history_["base_class"], whole.history_["base_class"])
+
+
+def test_a_training_that_had_no_cuts_goes_on_where_there_are_some() -> None:
+    # At first no cut leaves half of the weight on both sides, or no column tells classes apart: one leaf, the last tree.
+    X = np.arange(11.0)[:, None]
+    y = (X[:, 0] > 4).astype(int) + (X[:, 0] > 8)
+    crossed = np.tile([0.0, 1.0], 20)[:, None]
+    half = np.repeat([0, 1], 20)
+    for device in ("numpy", "cpu"):
+        model = GambleClassifier(n_estimators=5, warm_start=True, device=device, min_weight_fraction_leaf=0.5).fit(X, y)
+        assert model.n_estimators_ == 1
+        model.set_params(n_estimators=20, min_weight_fraction_leaf=0.0).fit(X, y)
+        assert (model.n_estimators_, model.score(X, y)) == (20, 1.0)
+        model = GambleClassifier(n_estimators=3, warm_start=True, device=device).fit(crossed, half)
+        assert model.n_estimators_ == 1
+        assert model.set_params(n_estimators=9).fit(np.sort(crossed, axis=0), half).score(np.sort(crossed, axis=0), half) == 1.0
