@@ -395,7 +395,7 @@ class Run:
         watched = model.history_.get("valid_error", [])
         if watched and not model.early_stopping and min(watched) < watched[-1]:
             best = min(range(len(watched)), key=watched.__getitem__)
-            errors += f" ({100 * watched[best]:.2f} % in round {best + 1}, which --set early_stopping=patience would have kept)"
+            errors += f" (lowest {100 * watched[best]:.2f} % in round {best + 1}; see --set early_stopping=patience)"
         return facts, (
             f"{facts['rows']} rows, {facts['features']} features, {facts['classes']} classes: {facts['rounds']} rounds in "
             f"{seconds:.1f} s on {facts['device']} ({how}){errors}\n{self.out}: sha256 {written['sha256']}"

@@ -155,15 +155,17 @@ def of_history(path: str, kind: str) -> Any:
 
 
 def labels(table: Any, target: str | None, target_file: str | None, fitted: Any, warn: Callable[[str], None]) -> Any:
-    """Return the labels of a table as those of the model; labels that are no class stay what they are."""
-    from gpuboost.cli.labels import known_numbers, refuse_unknown
+    """Return the labels of a table as those of the model; texts that are no class stay what they are, if classes are texts."""
+    from gpuboost.cli.labels import class_numbers, known_numbers, refuse_unknown
     from gpuboost.cli.targets import read_labels
 
     y = read_labels(table, target, target_file)
-    numbers = known_numbers(y, fitted.classes, f"{table.path}: the target", warn)
-    if (numbers < 0).any() and all(isinstance(label, str) for label in fitted.classes):
-        return y
-    refuse_unknown(y, numbers, fitted.classes, table.path)
+    where = f"{table.path}: the target"
+    if all(isinstance(label, str) for label in fitted.classes):
+        numbers = known_numbers(y, fitted.classes, where, warn)
+        return fitted.estimator.classes_[numbers] if (numbers >= 0).all() else y
+    numbers = class_numbers(y, fitted.classes)
+    refuse_unknown(y, numbers, fitted.classes, where)
     return fitted.estimator.classes_[numbers]
 
 

@@ -127,7 +127,10 @@ class Table:
     @staticmethod
     def _array_of_labels(array: NDArray[Any], where: str) -> NDArray[Any]:
         if array.dtype.kind == "S":
-            array = np.char.decode(array, "utf-8")
+            try:
+                array = np.char.decode(array, "utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{where} holds bytes that are no text in UTF-8: {error.object!r:.60}") from error
         if array.ndim != 1 or array.dtype.kind not in "biufUM":
             raise ValueError(f"{where} must hold one label a row, got the shape {array.shape} and the dtype {array.dtype}")
         if array.dtype.kind in "fM":

@@ -133,3 +133,7 @@ def test_labels_as_bytes_and_arrays_that_are_dropped(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", X=X, y=y.astype("S4"), extra=np.arange(20))
     run("fit", tmp_path / "t.npz", "--target", "y", "--drop", "extra", "--out", tmp_path / "m", *QUICK)
     assert gpuboost.load(tmp_path / "m").classes_.tolist() == ["ja", "nein"]
+    np.savez(tmp_path / "t.npz", X=X, y=np.repeat([b"\xe4", b"o"], 10))
+    assert r"array 'y' holds bytes that are no text in UTF-8: b'\xe4'" in refused(
+        "fit", tmp_path / "t.npz", "--out", tmp_path / "m"
+    )

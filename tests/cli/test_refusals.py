@@ -227,8 +227,8 @@ def test_a_better_round_is_told(tmp_path: Path) -> None:
     history = gpuboost.load(tmp_path / "m").history_["valid_error"]
     best = int(np.argmin(history))
     assert history[best] < history[-1]
-    assert f"({100 * history[best]:.2f} % in round {best + 1}, which --set early_stopping=patience would have kept)" in told
-    assert "would have kept" not in run(*words, "--set", "n_estimators=30", "--set", "early_stopping=patience").stdout
+    assert f"(lowest {100 * history[best]:.2f} % in round {best + 1}; see --set early_stopping=patience)" in told
+    assert "(lowest" not in run(*words, "--set", "n_estimators=30", "--set", "early_stopping=patience").stdout
 
 
 def test_labels_that_a_picture_does_not_know(model: Path, data: Path, tmp_path: Path) -> None:
@@ -239,3 +239,11 @@ def test_labels_that_a_picture_does_not_know(model: Path, data: Path, tmp_path: 
     rows[0][-1] = "weed"
     write(data, names, rows)
     assert "1 rows have labels that the model does not know; they count as errors: weed" in run(*words).stderr
+    numbered = [[*row[:2], 2 * (row[0] > 1), 0] for row in rows]
+    data = write(tmp_path / "i.csv", names, numbered)
+    run("fit", data, "--target", "noise", "--out", tmp_path / "n", *QUICK)
+    write(data, names, [[*numbered[0][:2], 7, 0], *numbered[1:]])
+    words = ("plot", tmp_path / "n", "confusion", "--data", data, "--out", tmp_path / "c.png", "--device", "numpy")
+    told = run(*words, status=1).stderr
+    assert "has labels that the training data lack in 1 rows, first 7" in told
+    assert "Warning" not in told
