@@ -151,7 +151,7 @@ def odd_file(random: Random, folder: Path) -> Path:
         content = as_csv(random, table)
         content = broken(random, content) if random.random() < 0.5 else content
         if kind == "csv.gz":
-            content = gzip.compress(content)
+            content = gzip.compress(content, mtime=0)
             content = broken(random, content) if random.random() < 0.3 else content
     path = folder / f"odd.{kind}"
     path.write_bytes(content)

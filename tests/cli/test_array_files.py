@@ -91,7 +91,7 @@ def test_the_line_of_libsvm_that_is_none(tmp_path: Path, bad: str, row: int) -> 
 
 
 def test_packed_libsvm(tmp_path: Path) -> None:
-    packed = gzip.compress(b"1 1:2\n2 1:3\n")
+    packed = gzip.compress(b"1 1:2\n2 1:3\n", mtime=0)
     assert libsvm(tmp_path, packed).labels("y").tolist() == [1, 2]
     with pytest.raises(ValueError, match=r"t.libsvm cannot be unpacked by gzip"):
         libsvm(tmp_path, packed[:-5])
