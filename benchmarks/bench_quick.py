@@ -36,8 +36,8 @@ from _tables import markdown
 
 import gpuboost
 from gpuboost.backends.base import GAIN, START, STOP, Frontier, Start, Stats
-from gpuboost.backends.cpu_backend import CpuBackend
-from gpuboost.backends.cpu_matrix import CpuMatrix
+from gpuboost.backends.cpu.backend import CpuBackend
+from gpuboost.backends.cpu.matrix import CpuMatrix
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Problem

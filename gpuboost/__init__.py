@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError, ModelFormatError
 
 if TYPE_CHECKING:
-    from gpuboost.active import ActiveLearner
-    from gpuboost.checkpoint import Checkpoint
+    from gpuboost.active.learner import ActiveLearner
+    from gpuboost.costs.metrics import cost_scorer, mean_cost, min_cost_labels
     from gpuboost.estimators import (
         ABCBoostClassifier,
         AdaBoostMHClassifier,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         RebelClassifier,
         SAMMEClassifier,
     )
-    from gpuboost.estimators.costs import cost_scorer, mean_cost, min_cost_labels
+    from gpuboost.persistence.checkpoint import Checkpoint
 
 __version__ = "0.1.0"
 __all__ = [
@@ -69,7 +69,7 @@ MODULES = (
     "datasets",
     "ensemble",
     "estimators",
-    "interchange",
+    "export",
     "learners",
     "plotting",
     "stopping",
@@ -83,11 +83,11 @@ def __getattr__(name: str) -> Any:
     if name in MODULES:
         return importlib.import_module(f"gpuboost.{name}")
     if name == "ActiveLearner":
-        from gpuboost.active import ActiveLearner
+        from gpuboost.active.learner import ActiveLearner
 
         return ActiveLearner
     if name == "Checkpoint":
-        from gpuboost.checkpoint import Checkpoint
+        from gpuboost.persistence.checkpoint import Checkpoint
 
         return Checkpoint
     if name in ALGORITHMS.values():
@@ -95,9 +95,9 @@ def __getattr__(name: str) -> Any:
 
         return getattr(estimators, name)
     if name in ("cost_scorer", "mean_cost", "min_cost_labels"):
-        from gpuboost.estimators import costs
+        from gpuboost.costs import metrics
 
-        return getattr(costs, name)
+        return getattr(metrics, name)
     raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")
 
 
@@ -146,7 +146,7 @@ def fit(
     DeviceUnavailableError
         If the device was asked for and cannot be used.
     """
-    from gpuboost.hints import did_you_mean
+    from gpuboost.messages import did_you_mean
 
     if algorithm not in ALGORITHMS:
         raise ValueError(
@@ -191,6 +191,6 @@ def load(path: str | os.PathLike[str], device: str | int = "auto", n_jobs: int |
     OSError
         If it is not there (FileNotFoundError) or may not be read (PermissionError).
     """
-    from gpuboost import model_file
+    from gpuboost.persistence import model_file
 
     return model_file.load(path, device, n_jobs)

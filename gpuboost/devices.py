@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from numbers import Integral
 
-from gpuboost.backends import cuda_setup
 from gpuboost.backends.base import Backend
-from gpuboost.backends.cuda_setup import Trouble
+from gpuboost.backends.cuda import availability
+from gpuboost.backends.cuda.availability import Trouble
 from gpuboost.errors import DeviceUnavailableError
 
 EXPECTED = 'expected "auto", "cpu", "numpy", "cuda", "cuda:<number>" or a CUDA device number'
@@ -38,17 +38,17 @@ def open_backend(device: str | int, n_jobs: int | None = None) -> Backend:
             raise ValueError(f"device must not be negative, got {device!r}; {EXPECTED}")
         device = f"cuda:{device}"
     if device == "auto":
-        trouble = cuda_setup.trouble(None)
+        trouble = availability.trouble(None)
         if trouble is None:
             return OPENERS["cuda"](None)
         tell(trouble)
         device = "cpu"
     if device == "cpu":
-        from gpuboost.backends.cpu_backend import CpuBackend
+        from gpuboost.backends.cpu.backend import CpuBackend
 
         return CpuBackend(n_jobs)
     if device == "numpy":
-        from gpuboost.backends.numpy_backend import NumpyBackend
+        from gpuboost.backends.reference.backend import NumpyBackend
 
         return NumpyBackend()
     match = re.fullmatch(r"([a-z]+)(?::(\d+))?", device) if isinstance(device, str) else None
@@ -65,18 +65,18 @@ def open_cuda(index: int | None) -> Backend:
     DeviceUnavailableError
         If it cannot be used. The message says why, what was found, and what to do.
     """
-    trouble = cuda_setup.trouble(index)
+    trouble = availability.trouble(index)
     if trouble is not None:
         name = "cuda" if index is None else f"cuda:{index}"
         advice = f"\n  To do: {trouble.advice}" if trouble.advice else ""
         raise DeviceUnavailableError(
-            f'device="{name}" cannot be used: {trouble.reason}.{advice}\n  Found: {cuda_setup.findings()}\n'
+            f'device="{name}" cannot be used: {trouble.reason}.{advice}\n  Found: {availability.findings()}\n'
             '  device="cpu" trains the same model; "python -m gpuboost doctor" says more.'
         )
-    from gpuboost.backends.cuda_backend import CudaBackend
-    from gpuboost.backends.cupy_gpu import CupyGpu
+    from gpuboost.backends.cuda.backend import CudaBackend
+    from gpuboost.backends.cuda.cupy_gpu import CupyGpu
 
-    return CudaBackend(CupyGpu(cuda_setup.current_device() if index is None else index))
+    return CudaBackend(CupyGpu(availability.current_device() if index is None else index))
 
 
 OPENERS: dict[str, Callable[[int | None], Backend]] = {"cuda": open_cuda}
@@ -92,7 +92,7 @@ def tell(trouble: Trouble) -> None:
         return
     told.add(trouble)
     message = f'device="auto" trains on the CPU: {trouble.reason}. {trouble.advice}'.strip()
-    if not cuda_setup.expected():
+    if not availability.expected():
         logging.getLogger("gpuboost").info(message)
         return
     from gpuboost.estimators.warn import warn

@@ -14,8 +14,8 @@ import click
 import numpy as np
 
 from gpuboost import __version__
-from gpuboost.backends import cuda_setup
-from gpuboost.backends.cuda_setup import Trouble, attempt, dotted
+from gpuboost.backends.cuda import availability
+from gpuboost.backends.cuda.availability import Trouble, attempt, dotted
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 Report = dict[str, Any]
@@ -33,7 +33,7 @@ def examine() -> Report:
         "numba": attempt(lambda: version("numba")),
         "CPU threads": attempt(threads),
         "NVIDIA driver": driver(),
-        "device files": ", ".join(cuda_setup.device_files()) or "none",
+        "device files": ", ".join(availability.device_files()) or "none",
         "CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "not set"),
         "CuPy": attempt(cupy),
     }
@@ -55,37 +55,37 @@ def examine() -> Report:
 
 def threads() -> int:
     """Return how many threads a training on the CPU has."""
-    from gpuboost.backends.threads import usable_threads
+    from gpuboost.backends.cpu.threads import usable_threads
 
     return usable_threads(None)
 
 
 def driver() -> str:
     """Return what the NVIDIA driver supports."""
-    number, remark = cuda_setup.driver()
+    number, remark = availability.driver()
     return f"supports CUDA {dotted(number)}" if number else f"none ({remark})"
 
 
 def cupy() -> str:
     """Return the installed distributions of CuPy."""
-    return ", ".join(f"{name} {number}" for name, number in cuda_setup.cupy_distributions().items()) or "none"
+    return ", ".join(f"{name} {number}" for name, number in availability.cupy_distributions().items()) or "none"
 
 
 def libraries() -> dict[str, str]:
     """Return the versions of what CuPy finds, also where there is no driver; none if CuPy cannot be imported."""
-    if len(cuda_setup.cupy_distributions()) != 1:
+    if len(availability.cupy_distributions()) != 1:
         return {}
     try:
-        cuda_setup.import_cupy()
+        availability.import_cupy()
     except Exception:  # the verdict says why
         return {}
-    return cuda_setup.library_versions()
+    return availability.library_versions()
 
 
 def devices() -> list[Report]:
     """Return what CUDA says of its devices."""
     found = []
-    for index in range(int(cuda_setup.library_versions()["CUDA devices"])):
+    for index in range(int(availability.library_versions()["CUDA devices"])):
         try:
             found.append(device_facts(index))
         except Exception as error:  # another device may be broken, or full
@@ -95,7 +95,7 @@ def devices() -> list[Report]:
 
 def device_facts(index: int) -> Report:
     """Return what CUDA says of a device."""
-    cuda = cuda_setup.import_cupy().cuda
+    cuda = availability.import_cupy().cuda
     device = cuda.Device(index)
     free, total = device.mem_info
     capability = device.compute_capability
@@ -124,7 +124,7 @@ def kernel_cache() -> str:
 
 def prebuilt() -> str:
     """Return whether the kernels have been compiled ahead."""
-    from gpuboost.backends import fatbin
+    from gpuboost.backends.cuda import fatbin
 
     matching, n_files = fatbin.matching()
     content = fatbin.manifest()
@@ -140,7 +140,7 @@ def prebuilt() -> str:
 def cuda_trouble() -> Trouble | None:
     """Return why CUDA cannot be used; it loads CuPy, if it comes as far."""
     try:
-        return cuda_setup.trouble(None)
+        return availability.trouble(None)
     except Exception as error:
         return Trouble(f"the check failed ({type(error).__name__}: {error})", REINSTALL)
 
@@ -177,10 +177,10 @@ def cuda_digest(cpu: Report) -> str:
 
 def run_kernel() -> None:
     """Run the kernel that numbers the rows, and look at its result."""
-    from gpuboost.backends.cupy_gpu import CupyGpu
-    from gpuboost.backends.kernels import launch
+    from gpuboost.backends.cuda.cupy_gpu import CupyGpu
+    from gpuboost.backends.cuda.kernels import launch
 
-    gpu = CupyGpu(cuda_setup.current_device())
+    gpu = CupyGpu(availability.current_device())
     n_rows, max_nodes, n_channels = 1000, 3, 2
     try:
         rows = gpu.empty((1, n_rows), np.int32)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Device
 from gpuboost.boosters.base import Booster, Part, Problem, Round, RowState, apply
-from gpuboost.costs import average_cost
+from gpuboost.costs.matrix import average_cost
 from gpuboost.errors import is_interrupt
 from gpuboost.stopping import Stopping
 from gpuboost.tree import Tree

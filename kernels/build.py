@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if (ROOT / "gpuboost").is_dir():  # a checkout, which need not be installed
     sys.path.insert(0, str(ROOT))
 
-from gpuboost.backends import fatbin, kernels  # noqa: E402
+from gpuboost.backends.cuda import fatbin, kernels  # noqa: E402
 
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 """Compute capabilities with machine code; the last one also as PTX, which newer devices compile for themselves."""

@@ -1,7 +1,7 @@
 // Criteria: what a cut is worth. Each sees the classes in order, as the class's total in the node and the part of it left of the cut,
 // and then says the cut's score: an int64 that has the order of the scores, where that of the constant classifier is known.
 //
-// They are the device twins of `score` in gpuboost/backends/numpy_backend.py.
+// They are the device twins of `score` in gpuboost/backends/reference/backend.py.
 
 #pragma once
 

@@ -10,11 +10,11 @@ from unittest import mock
 
 import pytest
 
-from gpuboost.backends import cuda_growth
 from gpuboost.backends.base import Backend
-from gpuboost.backends.cuda_backend import CudaBackend
-from gpuboost.backends.cuda_plan import GrowthPlan, plan_growth
-from gpuboost.backends.gpu import Limits
+from gpuboost.backends.cuda import growth
+from gpuboost.backends.cuda.backend import CudaBackend
+from gpuboost.backends.cuda.gpu import Limits
+from gpuboost.backends.cuda.plan import GrowthPlan, plan_growth
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.problems import cpu_backend
@@ -48,7 +48,7 @@ def tight_plan(*arguments: Any) -> GrowthPlan:
 @contextmanager
 def tight(order: str, limits: Limits, seed: int = 0) -> Iterator[Backend]:
     """As `emulated`, on a device that is nearly full."""
-    with mock.patch.object(cuda_growth, "plan_growth", tight_plan), emulated(order, limits, seed) as backend:
+    with mock.patch.object(growth, "plan_growth", tight_plan), emulated(order, limits, seed) as backend:
         yield backend
 
 

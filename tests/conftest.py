@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.numpy_backend import NumpyBackend
-from gpuboost.backends.threads import Team
+from gpuboost.backends.cpu.threads import Team
+from gpuboost.backends.reference.backend import NumpyBackend
 from tests.candidates import candidates
 from tests.problems import cpu_backend
 
@@ -19,7 +19,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "skips without a card, and fails with REQUIRE_GPU=1",
     )
     parser.addoption(
-        "--mutations", type=int, default=300, help="damaged model files that are loaded (tests/test_model_damage.py)"
+        "--mutations",
+        type=int,
+        default=300,
+        help="damaged model files that are loaded (tests/persistence/test_model_damage.py)",
     )
     parser.addoption(
         "--odd-files", type=int, metavar="N", help="how many odd tables the command line is given, in place of 100"

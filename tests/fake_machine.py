@@ -1,4 +1,4 @@
-"""Imagined machines: which driver, which CuPy and which devices `gpuboost.backends.cuda_setup` finds."""
+"""Imagined machines: which driver, which CuPy and which devices `gpuboost.backends.cuda.availability` finds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gpuboost import devices
-from gpuboost.backends import cuda_setup, cupy_gpu, kernels
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.cuda import availability, cupy_gpu, kernels
+from gpuboost.backends.reference.backend import NumpyBackend
 from tests.fake_cupy import Cuda
 
 
@@ -32,30 +32,30 @@ class Machine:
         self.cuda: Cuda | None = None
         self.questions = 0
         for cached in (
-            cuda_setup.driver,
-            cuda_setup.import_cupy,
-            cuda_setup.cupy_distributions,
-            cuda_setup.common_trouble,
+            availability.driver,
+            availability.import_cupy,
+            availability.cupy_distributions,
+            availability.common_trouble,
         ):
             cached.cache_clear()
         monkeypatch.delitem(sys.modules, "cupy", raising=False)
         metadata, util = types.SimpleNamespace(distributions=self.installed), types.SimpleNamespace(find_spec=self.spec)
-        monkeypatch.setattr(cuda_setup, "importlib", types.SimpleNamespace(metadata=metadata, util=util))
+        monkeypatch.setattr(availability, "importlib", types.SimpleNamespace(metadata=metadata, util=util))
         monkeypatch.setattr(
-            cuda_setup, "ctypes", types.SimpleNamespace(CDLL=self.library, c_int=ctypes.c_int, byref=lambda x: x)
+            availability, "ctypes", types.SimpleNamespace(CDLL=self.library, c_int=ctypes.c_int, byref=lambda x: x)
         )
-        monkeypatch.setattr(cuda_setup, "initialised_in", None)
-        monkeypatch.setattr(cuda_setup, "working", set())
+        monkeypatch.setattr(availability, "initialised_in", None)
+        monkeypatch.setattr(availability, "working", set())
         monkeypatch.setattr(devices, "told", set())
         monkeypatch.setattr(cupy_gpu, "FUNCTIONS", {})
-        monkeypatch.setitem(sys.modules, "gpuboost.backends.cuda_backend", self.backend())
+        monkeypatch.setitem(sys.modules, "gpuboost.backends.cuda.backend", self.backend())
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         self.driver: Any = OSError("libcuda.so.1: cannot open shared object file: No such file or directory")
         self.files([])
 
     def files(self, names: list[str]) -> None:
         """Put files into /dev."""
-        self.monkeypatch.setattr(cuda_setup, "device_files", lambda: names)
+        self.monkeypatch.setattr(availability, "device_files", lambda: names)
 
     def cupy(self, *distributions: str, **cuda: Any) -> Cuda:
         """Install distributions of CuPy and the devices they see."""
@@ -96,7 +96,7 @@ class Machine:
 
     @staticmethod
     def backend() -> types.ModuleType:
-        module: Any = types.ModuleType("gpuboost.backends.cuda_backend")
+        module: Any = types.ModuleType("gpuboost.backends.cuda.backend")
         module.CudaBackend = CudaBackend
         return module
 

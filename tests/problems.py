@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpuboost.backends.base import Backend, Counts, Stats
-from gpuboost.backends.cpu_backend import CpuBackend
-from gpuboost.backends.threads import Team
+from gpuboost.backends.cpu.backend import CpuBackend
+from gpuboost.backends.cpu.threads import Team
 from gpuboost.binning import MISSING_CODE, BinMapper, BinnedMatrix
 from gpuboost.boosters.base import Booster, Problem
 from gpuboost.ensemble import Ensemble

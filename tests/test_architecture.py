@@ -182,5 +182,5 @@ def test_engine_loads_numpy_only() -> None:
         name for name in MODULES if name.split("/")[0].removesuffix(".py") in ("learners", "boosters", "training", "ensemble")
     ]
     names = {"gpuboost." + name.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for name in engine}
-    loaded = loaded_by("\n".join(f"import {name}" for name in sorted(names)) + "\nimport gpuboost.backends.numpy_backend")
+    loaded = loaded_by("\n".join(f"import {name}" for name in sorted(names)) + "\nimport gpuboost.backends.reference.backend")
     assert loaded - set(sys.stdlib_module_names) - loaded_by("import numpy") == {"gpuboost"}

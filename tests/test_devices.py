@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from gpuboost import DeviceUnavailableError, devices
-from gpuboost.backends import cuda_setup
 from gpuboost.backends.base import Backend
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.cuda import availability
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.devices import open_backend
 from tests import fake_cupy
 from tests.fake_machine import Machine
@@ -190,7 +190,7 @@ def import_fails(machine: Machine, error: Exception) -> None:
     def import_cupy() -> Any:
         raise error
 
-    machine.monkeypatch.setattr(cuda_setup, "import_cupy", import_cupy)
+    machine.monkeypatch.setattr(availability, "import_cupy", import_cupy)
 
 
 def cupy_is_broken(machine: Machine) -> None:
@@ -275,7 +275,7 @@ def test_a_cupy_that_fails_to_load_in_any_way_is_to_be_installed_again(
     def fail() -> Any:
         raise error
 
-    monkeypatch.setattr(cuda_setup, "import_cupy", fail)
+    monkeypatch.setattr(availability, "import_cupy", fail)
     said = refusal("cuda")
     assert f"CuPy cannot be imported ({str(error) or type(error).__name__})" in said
     assert "pip uninstall -y cupy-cuda13x" in said
@@ -285,13 +285,13 @@ def test_a_cupy_that_fails_to_load_in_any_way_is_to_be_installed_again(
 @pytest.mark.parametrize("device", ["cuda", "cuda:0"])
 def test_a_cuda_that_fails_between_two_questions(machine: Machine, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     machine.usable()
-    assert cuda_setup.common_trouble() is None
+    assert availability.common_trouble() is None
 
     def fail() -> int:
         raise RuntimeError("cudaErrorUnknown: unknown error")
 
-    monkeypatch.setattr(cuda_setup, "current_device", fail)
-    monkeypatch.setattr(cuda_setup, "device_trouble", lambda index: fail())
+    monkeypatch.setattr(availability, "current_device", fail)
+    monkeypatch.setattr(availability, "device_trouble", lambda index: fail())
     assert "CUDA does not start (cudaErrorUnknown: unknown error)" in refusal(device)
     assert auto()[0] == "cpu"
 
@@ -442,7 +442,7 @@ def cupy_alone() -> None:
         except PackageNotFoundError:
             return False
 
-    if sum(map(installed, names)) != 1 or cuda_setup.driver.__wrapped__()[0] is not None:
+    if sum(map(installed, names)) != 1 or availability.driver.__wrapped__()[0] is not None:
         pytest.skip("needs one CuPy and no driver")
 
 
@@ -453,7 +453,7 @@ def test_the_real_cupy_without_a_driver(cupy_alone: None) -> None:
     assert result.stderr == ""
 
 
-PRETEND_A_DRIVER = "from gpuboost.backends import cuda_setup\ncuda_setup.driver = lambda: (99000, '')\n"
+PRETEND_A_DRIVER = "from gpuboost.backends.cuda import availability\navailability.driver = lambda: (99000, '')\n"
 
 
 def test_what_the_real_cupy_says_without_a_driver(cupy_alone: None) -> None:
@@ -476,16 +476,16 @@ import sys, gpuboost, numpy as np
 X = np.arange(20.0)[:, None]
 model = gpuboost.fit(X, X[:, 0] > 9, n_estimators=2, device="cpu")
 model.predict(X)
-print(model.device_, "cupy" in sys.modules, "gpuboost.backends.cupy_gpu" in sys.modules)
+print(model.device_, "cupy" in sys.modules, "gpuboost.backends.cuda.cupy_gpu" in sys.modules)
 """
     result = run_python(code)
     assert (result.stdout, result.stderr) == ("cpu False False\n", "")
 
 
 WITHOUT_CUPY = """
-from gpuboost.backends import cuda_setup
-cuda_setup.cupy_distributions = dict
-cuda_setup.device_files = list
+from gpuboost.backends.cuda import availability
+availability.cupy_distributions = dict
+availability.device_files = list
 import gpuboost, numpy as np
 X = np.arange(20.0)[:, None]
 print(gpuboost.fit(X, X[:, 0] > 9, n_estimators=2).device_)

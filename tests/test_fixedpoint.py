@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuboost.backends.base import Backend, Stats
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.fixedpoint import (
     CHANNEL_BITS,
     MAX_REPEAT,

@@ -20,8 +20,8 @@ import pytest
 from benchmarks.gpu import conformance, counts, data, kernel_table, machine, training
 from benchmarks.gpu.step import Skip, Step, write_whole
 from benchmarks.gpu.watched import Growth, Seen
-from gpuboost.backends import cuda_plan, kernels
 from gpuboost.backends.base import LEFT, START, STOP
+from gpuboost.backends.cuda import kernels, plan
 from gpuboost.tree import Tree
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.requirement import require
@@ -375,7 +375,7 @@ def test_all_kernels_are_counted() -> None:
 
 
 def test_the_source_has_what_the_variants_change() -> None:
-    assert kernels.source("histogram").count(f"MIN_ROWS = {cuda_plan.MIN_ROWS}") == 1
+    assert kernels.source("histogram").count(f"MIN_ROWS = {plan.MIN_ROWS}") == 1
 
 
 @pytest.mark.parametrize("architecture", [75, 90])

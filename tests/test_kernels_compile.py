@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpuboost.backends import kernels
-from gpuboost.backends.cuda_plan import SWEEP_STATIC_BYTES
+from gpuboost.backends.cuda import kernels
+from gpuboost.backends.cuda.plan import SWEEP_STATIC_BYTES
 
 FILES = sorted(path.stem for path in kernels.source_folder().glob("*.cu"))
 ARCHITECTURES = runpy.run_path(str(kernels.source_folder() / "build.py"))["ARCHITECTURES"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gpuboost
-from gpuboost.backends import cuda_setup, kernels
+from gpuboost.backends.cuda import availability, kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -58,8 +58,8 @@ def test_messages_advise_what_the_extras_bring() -> None:
     extras = PYPROJECT["project"]["optional-dependencies"]
     for version, extra in ((12040, "cuda12"), (13000, "cuda13")):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cuda_setup, "driver", lambda version=version: (version, ""))
-            assert shlex.split(cuda_setup.install()) == ["pip", "install", *extras[extra]]
+            patch.setattr(availability, "driver", lambda version=version: (version, ""))
+            assert shlex.split(availability.install()) == ["pip", "install", *extras[extra]]
     package = Path(gpuboost.__file__).parent
     sources = {path.relative_to(package).as_posix(): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
     assert [name for name, source in sources.items() if "gpuboost-ml[" in source and not name.startswith("cli/")] == []

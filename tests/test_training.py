@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Part, Problem, Round
 from gpuboost.learners.hamming_tree import HammingTree

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.threads import usable_threads
+from gpuboost.backends.cpu.threads import usable_threads
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Problem

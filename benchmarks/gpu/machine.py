@@ -11,10 +11,10 @@ import numpy as np
 
 from benchmarks.gpu.step import Skip
 from gpuboost import devices
-from gpuboost.backends import kernels
 from gpuboost.backends.base import Backend
-from gpuboost.backends.gpu import Gpu
-from gpuboost.backends.kernels import Kernel, signature
+from gpuboost.backends.cuda import kernels
+from gpuboost.backends.cuda.gpu import Gpu
+from gpuboost.backends.cuda.kernels import Kernel, signature
 
 MICRO = {
     "micro_atomics": "cycles:i8* sink:i4* ways:i4 same_address:i4 value:i4 repeats:i4",
@@ -153,7 +153,7 @@ class Card:
         self._spin = self.raw(self.kernels["micro_spin"])
 
     def open_gpu(self) -> Gpu:
-        from gpuboost.backends.cupy_gpu import CupyGpu
+        from gpuboost.backends.cuda.cupy_gpu import CupyGpu
 
         return CupyGpu(self.index)
 
@@ -167,7 +167,7 @@ class Card:
         self._spin((1,), (32,), (np.int64(BACKLOG_CYCLES),))
 
     def define(self, kernel: Kernel, source: str) -> None:
-        from gpuboost.backends.cupy_gpu import FUNCTIONS, Function
+        from gpuboost.backends.cuda.cupy_gpu import FUNCTIONS, Function
 
         module = self.cupy.RawModule(code=source, options=kernels.OPTIONS)
         FUNCTIONS[self.index, kernel.file, kernel.name] = Function.of(module.get_function(kernel.name))
@@ -186,7 +186,7 @@ class Card:
         return lambda: target.data.copy_from_device_async(source.data, n_bytes)
 
     def raw(self, kernel: Kernel) -> Callable[..., None]:
-        from gpuboost.backends.cupy_gpu import FUNCTIONS
+        from gpuboost.backends.cuda.cupy_gpu import FUNCTIONS
 
         call: Callable[..., None] = FUNCTIONS[self.index, kernel.file, kernel.name].call
         return call
@@ -258,7 +258,7 @@ def open_machine(dry_run: bool) -> Card | Emulation:
 
 def cuda_backend(gpu: Gpu) -> Backend:
     """Return the CUDA backend on a device."""
-    from gpuboost.backends.cuda_backend import CudaBackend
+    from gpuboost.backends.cuda.backend import CudaBackend
 
     return CudaBackend(gpu)
 

@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.gpu import queueing
 from benchmarks.gpu.machine import Card, Emulation, open_machine
 from benchmarks.gpu.step import Step, run
-from gpuboost.backends.gpu import Gpu
-from gpuboost.backends.kernels import Launch
+from gpuboost.backends.cuda.gpu import Gpu
+from gpuboost.backends.cuda.kernels import Launch
 
 UNROLLED = 8
 """As in ``micro.cu``."""

@@ -15,7 +15,7 @@ from benchmarks.gpu.boosting import LEAVES, fit_bins, problem_on
 from benchmarks.gpu.machine import Card, Emulation
 from benchmarks.gpu.step import Skip, Step
 from gpuboost.backends.base import Frontier
-from gpuboost.backends.cuda_backend import CudaBackend
+from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.learners.growth import grow
 from gpuboost.learners.hamming_tree import HammingTree

@@ -12,13 +12,14 @@ import numpy as np
 from benchmarks.gpu.boosting import LEAVES
 from benchmarks.gpu.machine import Card, Emulation
 from benchmarks.gpu.step import Skip, Step
-from gpuboost.backends import cuda_plan, kernels
 from gpuboost.backends.base import LEFT, SLOT, START, STOP, Frontier
-from gpuboost.backends.cuda_backend import CudaBackend
-from gpuboost.backends.cuda_growth import SMALLER
-from gpuboost.backends.cuda_plan import WARP, GrowthPlan
-from gpuboost.backends.gpu import Limits
-from gpuboost.backends.kernels import Kernel, Launch, prepare
+from gpuboost.backends.cuda import kernels
+from gpuboost.backends.cuda import plan as plan_module
+from gpuboost.backends.cuda.backend import CudaBackend
+from gpuboost.backends.cuda.gpu import Limits
+from gpuboost.backends.cuda.growth import SMALLER
+from gpuboost.backends.cuda.kernels import Kernel, Launch, prepare
+from gpuboost.backends.cuda.plan import WARP, GrowthPlan
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Problem
 from gpuboost.learners.growth import grow
@@ -48,7 +49,7 @@ class Variant:
 
 def all_variants(step: Step, plan: GrowthPlan, limits: Limits) -> list[Variant]:
     """Return the plan's own way first, then all others that the device can do."""
-    own = Variant(plan.groups, plan.block, cuda_plan.MIN_ROWS)
+    own = Variant(plan.groups, plan.block, plan_module.MIN_ROWS)
     shapes = [Variant(groups, block, own.min_rows) for groups in GROUPS for block in BLOCKS]
     found = [own, *shapes, *(replace(own, min_rows=n) for n in MIN_ROWS)]
     possible = [v for v in dict.fromkeys(found) if v.plan(plan, limits).shared_bytes <= limits.shared_per_block]
@@ -58,9 +59,9 @@ def all_variants(step: Step, plan: GrowthPlan, limits: Limits) -> list[Variant]:
 def kernel_of(machine: Card | Emulation, min_rows: int) -> Kernel:
     """Return the kernel with another number of rows that a block takes at least; the source is changed on the way."""
     registered = kernels.KERNELS["histogram"]
-    if min_rows == cuda_plan.MIN_ROWS:
+    if min_rows == plan_module.MIN_ROWS:
         return registered
-    found, wanted = f"MIN_ROWS = {cuda_plan.MIN_ROWS}", f"MIN_ROWS = {min_rows}"
+    found, wanted = f"MIN_ROWS = {plan_module.MIN_ROWS}", f"MIN_ROWS = {min_rows}"
     text = kernels.source("histogram")
     if text.count(found) != 1:
         raise Skip(f"histogram.cu does not say {found}")
@@ -102,7 +103,7 @@ class Bench:
     def launch(self, variant: Variant, rows_at_most: int, **changed: Any) -> Launch:
         """Return a launch of a variant with some arguments changed."""
         plan = variant.plan(self.plan, self.gpu.limits)
-        with mock.patch.object(cuda_plan, "MIN_ROWS", variant.min_rows):
+        with mock.patch.object(plan_module, "MIN_ROWS", variant.min_rows):
             grid = plan.histogram_grid(plan.tiles[0], rows_at_most, 1, self.stats.n_channels)
         changed["groups"] = np.int32(plan.groups)
         names = [parameter.name for parameter in self.template.kernel.parameters]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from benchmarks.gpu.machine import Card, Emulation, Stopwatch
 from gpuboost.backends.base import EVERYTHING, Frontier, Start
-from gpuboost.backends.cuda_backend import CudaBackend
-from gpuboost.backends.gpu import Gpu
-from gpuboost.backends.kernels import Argument, Kernel
+from gpuboost.backends.cuda.backend import CudaBackend
+from gpuboost.backends.cuda.gpu import Gpu
+from gpuboost.backends.cuda.kernels import Argument, Kernel
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Seen:
 
 
 class WatchedGpu:
-    """A `gpuboost.backends.gpu.Gpu` around another.
+    """A `gpuboost.backends.cuda.gpu.Gpu` around another.
 
     Parameters
     ----------

@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 
 from gpuboost import __version__
-from gpuboost.cli.algorithms import algorithms
-from gpuboost.cli.bench import bench
-from gpuboost.cli.demo import demo
-from gpuboost.cli.doctor import doctor
-from gpuboost.cli.evaluate import evaluate
-from gpuboost.cli.fit import fit
-from gpuboost.cli.inspect import inspect
-from gpuboost.cli.plot import plot
-from gpuboost.cli.predict import predict
+from gpuboost.cli.commands.algorithms import algorithms
+from gpuboost.cli.commands.bench import bench
+from gpuboost.cli.commands.demo import demo
+from gpuboost.cli.commands.doctor import doctor
+from gpuboost.cli.commands.evaluate import evaluate
+from gpuboost.cli.commands.fit import fit
+from gpuboost.cli.commands.inspect import inspect
+from gpuboost.cli.commands.plot import plot
+from gpuboost.cli.commands.predict import predict
 from gpuboost.cli.program import Program
 
 __all__ = ["main"]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpuboost.cli.layout import Layout, libsvm_width
+from gpuboost.cli.reading.layout import Layout, libsvm_width
+from gpuboost.cli.reading.tables import Reading, Table, kind_of
 from gpuboost.cli.run_record import read_record
-from gpuboost.cli.tables import Reading, Table, kind_of
-from gpuboost.label_values import python_labels
+from gpuboost.inputs.label_values import python_labels
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def open_model(path: str, device: str | int, jobs: int | None) -> Model:
         If the device cannot be used.
     """
     import gpuboost
-    from gpuboost.model_file import describe
+    from gpuboost.persistence.model_file import describe
 
     estimator = gpuboost.load(path, device=device, n_jobs=jobs)
     record = read_record(describe(path).get("extra", {}))

@@ -80,7 +80,7 @@ class Printer:
 
     def note_compiling(self) -> None:
         """Print a remark if loops have to be compiled first, when it comes to that."""
-        from gpuboost.backends import compiling
+        from gpuboost.backends.cpu import compiling
 
         compiling.waiting[:] = [lambda: self.note("Compiling the loops for this CPU; they are kept for the next time ...")]
 
@@ -111,7 +111,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if hasattr(value, "tolist"):
-        from gpuboost.label_values import python_labels
+        from gpuboost.inputs.label_values import python_labels
 
         return plain(python_labels(value) if value.ndim else str(value) if value.dtype.kind in "mM" else value.item())
     if isinstance(value, float):

@@ -16,7 +16,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.label_values import python_labels
+from gpuboost.inputs.label_values import python_labels
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".npy", ".npz")
 BLOCK = 50_000
@@ -105,7 +105,7 @@ def write_predictions(
     ValueError
         If one of ``kept`` has the name of a column of predictions.
     """
-    from gpuboost.files import write_whole
+    from gpuboost.persistence.atomic_write import write_whole
 
     columns: dict[str, Any] = {"prediction": labels}
     if labels.ndim == 2:

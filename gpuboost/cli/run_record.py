@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.cli.layout import Layout
+from gpuboost.cli.reading.layout import Layout
 
 KEY = "command line"
 """The entry of a model file."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from gpuboost.cli.labels import finder
-from gpuboost.hints import did_you_mean
+from gpuboost.cli.reading.labels import finder
+from gpuboost.messages import did_you_mean
 
 ELSEWHERE = {
     "device": "--device",

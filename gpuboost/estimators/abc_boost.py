@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.base import Note
 from gpuboost.boosters.class_trees import centred
-from gpuboost.estimators import parameters
-from gpuboost.estimators.labels import LabelEncoder, shown
-from gpuboost.estimators.links import Link, Softmax
-from gpuboost.estimators.samples import Sample
 from gpuboost.estimators.sampling import sampling_of
 from gpuboost.estimators.single_label import SingleLabelClassifier
 from gpuboost.exactmath import log
+from gpuboost.inputs import parameters
+from gpuboost.inputs.label_encoder import LabelEncoder, shown
+from gpuboost.inputs.samples import Sample
+from gpuboost.links import Link, Softmax
 from gpuboost.training import Progress
 
 Floats = NDArray[np.float64]

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.exponential import MAX_STEP
-from gpuboost.estimators import parameters
 from gpuboost.estimators.base import BoostingClassifier
-from gpuboost.estimators.labels import LabelEncoder
-from gpuboost.estimators.links import Link, Sigmoid
-from gpuboost.estimators.samples import Sample
 from gpuboost.estimators.sampling import sampling_of
 from gpuboost.exactmath import log
+from gpuboost.inputs import parameters
+from gpuboost.inputs.label_encoder import LabelEncoder
+from gpuboost.inputs.samples import Sample
 from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import MAX_FACTORS, StumpProduct
+from gpuboost.links import Link, Sigmoid
 from gpuboost.training import Progress
 
 

@@ -16,17 +16,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.base import Booster, Note
-from gpuboost.costs import check_cost_matrix
-from gpuboost.estimators import parameters
-from gpuboost.estimators.costs import refuse_many_labels
-from gpuboost.estimators.labels import LabelEncoder, shown
+from gpuboost.boosters.prior import PriorBooster
+from gpuboost.costs.matrix import check_cost_matrix
+from gpuboost.costs.metrics import refuse_many_labels
 from gpuboost.estimators.predictor import Predictor, within_reach
-from gpuboost.estimators.priors import PriorBooster
-from gpuboost.estimators.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.estimators.warn import warn
-from gpuboost.interchange.methods import Exports
-from gpuboost.label_values import label_keys
-from gpuboost.model_file import save
+from gpuboost.export.methods import Exports
+from gpuboost.inputs import parameters
+from gpuboost.inputs.label_encoder import LabelEncoder, shown
+from gpuboost.inputs.label_values import label_keys
+from gpuboost.inputs.samples import Sample, evaluation_sample, split_off, training_sample
+from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import History, Progress, Training, train
@@ -304,7 +304,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         Parameters
         ----------
         path : str or path
-            Written whole or not at all, see `gpuboost.files.write_whole`. By convention it ends in ".safetensors".
+            Written whole or not at all, see `persistence.atomic_write`. By convention it ends in ".safetensors".
 
         Raises
         ------

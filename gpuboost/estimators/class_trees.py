@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.boosters.class_trees import centred
-from gpuboost.estimators.links import Link, Softmax
 from gpuboost.estimators.single_label import SingleLabelClassifier
 from gpuboost.exactmath import log
+from gpuboost.links import Link, Softmax
 
 Floats = NDArray[np.float64]
 

@@ -12,13 +12,13 @@ from gpuboost.boosters.base import Booster, Problem
 from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.gamble_regressors import GambleRegressors, RegressionProblem, RegressionStep
 from gpuboost.devices import open_backend
-from gpuboost.estimators import parameters
 from gpuboost.estimators.class_trees import ClassTreeClassifier
-from gpuboost.estimators.labels import LabelEncoder
-from gpuboost.estimators.regressors import RegressorTemplate, regressor_pair, takes_missing
-from gpuboost.estimators.samples import Sample
+from gpuboost.estimators.gamble_regressors import RegressorTemplate, regressor_pair, takes_missing
 from gpuboost.estimators.sampling import sampling_of
 from gpuboost.fixedpoint import split_weights
+from gpuboost.inputs import parameters
+from gpuboost.inputs.label_encoder import LabelEncoder
+from gpuboost.inputs.samples import Sample
 from gpuboost.training import Progress
 
 TREES_ONLY = ("ensemble_", "bin_mapper_", "feature_importances_")

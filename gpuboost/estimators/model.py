@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.backends.base import Backend, Device
-from gpuboost.backends.threads import usable_threads
+from gpuboost.backends.cpu.threads import usable_threads
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
 from gpuboost.devices import open_backend
 from gpuboost.ensemble import Ensemble
-from gpuboost.estimators.labels import LabelEncoder
-from gpuboost.estimators.samples import Sample
+from gpuboost.inputs.label_encoder import LabelEncoder
+from gpuboost.inputs.samples import Sample
 
 
 class TreeModel:

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.backends.base import Backend
-from gpuboost.costs import check_cost_matrix, least_cost
-from gpuboost.estimators.arrays import like, to_host
-from gpuboost.estimators.columns import compare_columns, compare_number, record_columns
-from gpuboost.estimators.costs import mean_cost, refuse_many_labels
-from gpuboost.estimators.features import to_matrix
-from gpuboost.estimators.labels import LabelEncoder, label_array, shown
-from gpuboost.estimators.links import Link
+from gpuboost.costs.matrix import check_cost_matrix, least_cost
+from gpuboost.costs.metrics import mean_cost, refuse_many_labels
 from gpuboost.estimators.model import TreeModel
 from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.warn import warn
-from gpuboost.estimators.weights import row_weights
+from gpuboost.inputs.arrays import like, to_host
+from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
+from gpuboost.inputs.features import to_matrix
+from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
+from gpuboost.inputs.weights import row_weights
+from gpuboost.links import Link
 
 BLOCK_BYTES = 64 << 20
 """Rows are predicted in blocks whose codes and scores take about this much memory."""

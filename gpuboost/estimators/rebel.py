@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.boosters.rebel import Rebel, initial_weights
-from gpuboost.costs import check_cost_matrix
-from gpuboost.estimators import parameters
-from gpuboost.estimators.labels import LabelEncoder
-from gpuboost.estimators.links import Link, Sigmoid
-from gpuboost.estimators.samples import Sample
+from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.estimators.sampling import sampling_of
 from gpuboost.estimators.single_label import SingleLabelClassifier
 from gpuboost.exactmath import log
+from gpuboost.inputs import parameters
+from gpuboost.inputs.label_encoder import LabelEncoder
+from gpuboost.inputs.samples import Sample
+from gpuboost.links import Link, Sigmoid
 from gpuboost.training import Progress
 
 Floats = NDArray[np.float64]

@@ -8,11 +8,11 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from gpuboost.boosters.samme import SAMME
-from gpuboost.estimators import parameters
 from gpuboost.estimators.class_trees import ClassTreeClassifier
-from gpuboost.estimators.labels import LabelEncoder
-from gpuboost.estimators.samples import Sample
 from gpuboost.estimators.sampling import sampling_of
+from gpuboost.inputs import parameters
+from gpuboost.inputs.label_encoder import LabelEncoder
+from gpuboost.inputs.samples import Sample
 from gpuboost.training import Progress
 
 

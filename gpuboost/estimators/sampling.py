@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuboost.boosters.sampling import Sampling
-from gpuboost.estimators.parameters import check_bool, check_share
+from gpuboost.inputs.parameters import check_bool, check_share
 
 
 def sampling_of(estimator: Any, seed: int = 0) -> Sampling:

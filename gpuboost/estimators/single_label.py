@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboost.estimators.base import BoostingClassifier
-from gpuboost.estimators.labels import LabelEncoder
+from gpuboost.inputs.label_encoder import LabelEncoder
 
 
 class SingleLabelClassifier(BoostingClassifier):

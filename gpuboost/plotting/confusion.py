@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.label_values import python_labels
+from gpuboost.inputs.label_values import python_labels
 from gpuboost.plotting.figure import axes_or_new
 from gpuboost.plotting.labels import count_text, percent_text
 from gpuboost.plotting.matrix import draw_matrix, side
@@ -28,9 +28,9 @@ def count(model: Any, X: Any, y: Any, sample_weight: Any, cost_matrix: Any) -> t
     """
     from sklearn.utils.validation import check_is_fitted
 
-    from gpuboost.estimators.arrays import to_host
-    from gpuboost.estimators.labels import LabelEncoder, label_array
-    from gpuboost.estimators.weights import row_weights
+    from gpuboost.inputs.arrays import to_host
+    from gpuboost.inputs.label_encoder import LabelEncoder, label_array
+    from gpuboost.inputs.weights import row_weights
 
     check_is_fitted(model)
     if model.multi_label_:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuboost.costs import average_cost, check_cost_matrix
+from gpuboost.costs.matrix import average_cost, check_cost_matrix
 from gpuboost.plotting.confusion import count, draw_confusion
 from gpuboost.plotting.figure import new_figure
 from gpuboost.plotting.matrix import draw_matrix, side

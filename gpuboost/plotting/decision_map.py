@@ -57,7 +57,7 @@ class Grid:
             numbers = proba.argmax(axis=1)
             certainty = (proba.max(axis=1) - 1 / n_classes) / max(1 - 1 / n_classes, 0.5)
         else:
-            from gpuboost.estimators.labels import LabelEncoder
+            from gpuboost.inputs.label_encoder import LabelEncoder
 
             numbers = LabelEncoder(model.classes_, False).encode(model.predict(rows))
             certainty = np.ones(len(rows))
@@ -102,7 +102,7 @@ def decision_map(
     model: Any, X: Any, y: Any, columns: Any, at: Mapping[Any, float] | None, n_points: int, max_rows: int, ax: Any
 ) -> Axes:
     """Draw the map, see `gpuboost.plotting.Plots.decision_map`."""
-    from gpuboost.estimators import parameters
+    from gpuboost.inputs import parameters
 
     model, matrix, true = prepared(model, X, y)
     first, second = chosen_columns(model, columns)
@@ -143,8 +143,8 @@ def prepared(model: Any, X: Any, y: Any) -> tuple[Any, Floats, NDArray[np.int64]
     """Check the model and the rows. Return a copy of the model that takes plain arrays, the rows, and their class numbers."""
     from sklearn.utils.validation import check_is_fitted
 
-    from gpuboost.estimators.arrays import to_host
-    from gpuboost.estimators.labels import LabelEncoder, label_array
+    from gpuboost.inputs.arrays import to_host
+    from gpuboost.inputs.label_encoder import LabelEncoder, label_array
 
     check_is_fitted(model)
     if model.multi_label_:

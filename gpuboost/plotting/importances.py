@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def importances(model: Any, top: int, ax: Any) -> Axes:
     """Draw the largest importances as bars, see `gpuboost.plotting.Plots.importances`."""
-    from gpuboost.estimators.parameters import check_integer
+    from gpuboost.inputs.parameters import check_integer
 
     check_trees(model)
     check_integer("top", top, 1)

@@ -101,7 +101,7 @@ def conditions(model: Any, tree: Tree, node: int) -> tuple[str, str]:
 
 def draw_tree(model: Any, number: int, max_leaves: int, ax: Any) -> Axes:
     """Draw a tree, see `gpuboost.plotting.Plots.tree`."""
-    from gpuboost.estimators.parameters import check_integer
+    from gpuboost.inputs.parameters import check_integer
 
     check_trees(model)
     check_integer("max_leaves", max_leaves, 2)

@@ -26,7 +26,7 @@ from gpuboost.backends.base import (
     Frontier,
     Stats,
 )
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.binning import BinMapper, BinnedMatrix
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster

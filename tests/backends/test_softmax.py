@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import GAIN, LEFT, Backend, Counts, SoftmaxRows, Stats, as_float
-from gpuboost.backends.numpy_backend import NumpyBackend
-from gpuboost.backends.numpy_softmax import complements
+from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.reference.softmax import complements
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import STATE_FLOOR

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.abc_boost import ABCBoost, class_pairs
 from gpuboost.boosters.base import Round
 from gpuboost.training import Training

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend, as_float
-from gpuboost.backends.numpy_backend import NumpyBackend, purity
+from gpuboost.backends.reference.backend import NumpyBackend, purity
 from gpuboost.boosters.gamble import Gamble, best_step, newton_values, shortened_newton_values
 from gpuboost.boosters.samme import SAMME, discrete_values, real_values
 from gpuboost.learners.class_tree import ClassTree, GrownTree

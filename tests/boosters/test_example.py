@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.example import GentleAdaBoostMH, gentle_values
 from gpuboost.boosters.gamble import Gamble
 from tests.problems import Data, blobs, digest, fit, scores, sign_matrix

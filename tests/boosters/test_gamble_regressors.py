@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.gamble_regressors import GambleRegressors, RegressionProblem, RegressionStep
-from gpuboost.estimators.regressors import RegressorTemplate
+from gpuboost.estimators.gamble_regressors import RegressorTemplate
 from gpuboost.fixedpoint import split_weights, weight_units
 from gpuboost.training import Training, train
 from tests.problems import Data, blobs, fit, sign_matrix

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.adaboost_mh import AdaBoostMH, leaf_counts
 from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.base import Learner

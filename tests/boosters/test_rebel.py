@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.rebel import Rebel, initial_weights
 from gpuboost.learners import layered_tree

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import EVERYTHING, Backend, Frontier, Start, Stats
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster, Problem
@@ -28,7 +28,7 @@ from gpuboost.learners.class_tree import ClassTree
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.newton_trees import grow_newton_trees
 from gpuboost.learners.product import StumpProduct
-from tests.backends.test_start import newton_batch, random_lists
+from tests.backends.test_growth_scope import newton_batch, random_lists
 from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, sign_matrix, stats_of, votes_of_rows
 
 REFERENCE = NumpyBackend()

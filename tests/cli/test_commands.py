@@ -18,10 +18,10 @@ import pytest
 from pyarrow import feather, parquet
 
 import gpuboost
-from gpuboost.cli.labels import class_numbers
+from gpuboost.cli.reading.labels import class_numbers
 from tests.cli.tables import NUMPY, QUICK, flowers, read, refused, run, told, write
 
-bench_module = importlib.import_module("gpuboost.cli.bench")  # the package has the command of that name
+bench_module = importlib.import_module("gpuboost.cli.commands.bench")  # the package has the command of that name
 ROOT = Path(__file__).parents[2]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gpuboost
-from gpuboost.cli.fit import OTHER_KINDS, chosen
+from gpuboost.cli.commands.fit import OTHER_KINDS, chosen
 from gpuboost.cli.options import ending
 from gpuboost.cli.outputs import SUFFIXES
 from gpuboost.cli.progress import ProgressReport

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import gpuboost
-import gpuboost.checkpoint
-from gpuboost.cli import array_files
-from gpuboost.cli.columns import labels, numbers
+import gpuboost.persistence.checkpoint
 from gpuboost.cli.outputs import check_output
-from gpuboost.interchange.onnx import onnx_labels
+from gpuboost.cli.reading import array_files
+from gpuboost.cli.reading.columns import labels, numbers
+from gpuboost.export.onnx import onnx_labels
 from tests.cli.tables import NUMPY, QUICK, flowers, refused, run, told, write
 
 pa = pytest.importorskip("pyarrow")
@@ -85,7 +85,7 @@ def test_failed_checkpoints_are_told(data: Path, tmp_path: Path, monkeypatch: py
     def no_space(*_: Any) -> None:
         raise OSError(28, "No space left on device", "m.checkpoint")
 
-    monkeypatch.setattr(gpuboost.checkpoint, "save", no_space)
+    monkeypatch.setattr(gpuboost.persistence.checkpoint, "save", no_space)
     result = run("fit", data, "--target", "kind", "--out", tmp_path / "m", *QUICK, "--checkpoint", "2", "--quiet")
     warned = [line for line in result.stderr.splitlines() if line.startswith("Warning: cannot write the checkpoint of round")]
     assert [line.split(":")[1].split()[-1] for line in warned] == ["2", "4"]

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends import adopt as adopting
-from gpuboost.backends.gpu import DeviceMatrix
+from gpuboost.backends.cuda import device_arrays as adopting
+from gpuboost.backends.cuda.gpu import DeviceMatrix
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.device_array import DeviceArray
 
@@ -231,7 +231,7 @@ def modules() -> Iterator[None]:
 
 
 def adopt(gpu: EmulatedGpu, matrix: Any) -> DeviceMatrix | None:
-    """Do what a card does, `gpuboost.backends.adopt.adopt`, on the emulated device."""
+    """Do what a card does, `gpuboost.backends.cuda.device_arrays.adopt`, on the emulated device."""
     card = SimpleNamespace(
         cupy=CUPY,
         device=nullcontext(),

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.kernels import MAX_GRID, Kernel
+from gpuboost.backends.cuda.kernels import MAX_GRID, Kernel
 from tests.cuda_on_cpu.device_array import DeviceArray
 
 HERE = Path(__file__).resolve().parent

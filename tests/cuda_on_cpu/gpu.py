@@ -1,4 +1,4 @@
-"""A `gpuboost.backends.gpu.Gpu` without a card: NumPy memory and emulated kernels."""
+"""A `gpuboost.backends.cuda.gpu.Gpu` without a card: NumPy memory and emulated kernels."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpuboost.backends import kernels
-from gpuboost.backends.gpu import DeviceMatrix, Limits
-from gpuboost.backends.kernels import Argument, Kernel
+from gpuboost.backends.cuda import kernels
+from gpuboost.backends.cuda.gpu import DeviceMatrix, Limits
+from gpuboost.backends.cuda.kernels import Argument, Kernel
 from gpuboost.errors import DeviceMemoryError
 from tests.cuda_on_cpu import caller, emulator
 from tests.cuda_on_cpu.device_array import DeviceArray

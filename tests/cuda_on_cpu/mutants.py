@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gpuboost.backends import kernels
+from gpuboost.backends.cuda import kernels
 from tests.cuda_on_cpu import emulator, forked, sanitized
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuboost.backends.kernels import Kernel, signature
+from gpuboost.backends.cuda.kernels import Kernel, signature
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.device_array import DeviceArray
 from tests.cuda_on_cpu.emulator import CompileError, KernelError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuboost.backends import kernels
+from gpuboost.backends.cuda import kernels
 from gpuboost.errors import DeviceMemoryError
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.gpu import EmulatedGpu

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuboost.backends.kernels import Kernel, signature
+from gpuboost.backends.cuda.kernels import Kernel, signature
 from tests.cuda_on_cpu import forked, mutants, sanitized
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.cuda_on_cpu.mutants import Mutant

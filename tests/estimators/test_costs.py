@@ -19,7 +19,7 @@ from gpuboost import (
     mean_cost,
     min_cost_labels,
 )
-from gpuboost.backends.cuda_backend import CudaBackend
+from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.estimators import predictor
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.traps.problem import NOISY, X

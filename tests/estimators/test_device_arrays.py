@@ -12,10 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost import AdaBoostMHClassifier, devices, mean_cost, min_cost_labels
-from gpuboost.backends.cuda_backend import CudaBackend
+from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.errors import DeviceUnavailableError
-from gpuboost.estimators import predictor, samples
-from gpuboost.estimators.arrays import like, to_host
+from gpuboost.estimators import predictor
+from gpuboost.inputs import samples
+from gpuboost.inputs.arrays import like, to_host
 from tests.cuda_on_cpu import caller
 from tests.cuda_on_cpu.caller import CupyArray, MinimalArray, NumbaArray, Tensor, on_device
 from tests.cuda_on_cpu.gpu import EmulatedGpu

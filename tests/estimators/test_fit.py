@@ -18,7 +18,7 @@ import gpuboost
 from gpuboost import AdaBoostMHClassifier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.estimators.base import draw_seed
-from gpuboost.estimators.samples import Sample, split_off
+from gpuboost.inputs.samples import Sample, split_off
 from gpuboost.training import Progress
 from tests.traps.problem import FRAME, NOISY, VARIANTS, X, Y, digest, make
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.learners.base import WeakTree
 from gpuboost.learners.hamming_tree import HammingTree
 from tests.oracles import Limit, best_stump, hamming_tree

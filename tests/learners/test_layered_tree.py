@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import LEFT, Backend, Stats
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.learners import layered_tree
 from gpuboost.learners.layered_tree import LayeredTree, SignTree, constant, stump, with_layer
 from gpuboost.tree import constant_tree

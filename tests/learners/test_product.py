@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from gpuboost.backends.base import Backend, Stats
-from gpuboost.backends.numpy_backend import NumpyBackend
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.learners.base import WeakTree
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import MAX_FACTORS, Factor, StumpProduct, cell_signs, complete_tree

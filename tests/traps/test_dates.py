@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import gpuboost
 from gpuboost import ABCBoostClassifier, mean_cost, min_cost_labels
-from gpuboost.cli.labels import class_numbers
 from gpuboost.cli.outputs import csv_blocks
-from gpuboost.label_values import label_key, label_keys, python_labels
+from gpuboost.cli.reading.labels import class_numbers
+from gpuboost.inputs.label_values import label_key, label_keys, python_labels
 from tests.traps.problem import NOISY, X, Y, digest, make
 
 UNITS = ["D", "h", "s", "us", "ns"]

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from gpuboost import DeviceUnavailableError
-from gpuboost.backends import cuda_setup
-from gpuboost.backends.threads import usable_threads
+from gpuboost.backends.cpu.threads import usable_threads
+from gpuboost.backends.cuda import availability
 from tests.traps.problem import NOISY, SMALLEST_LEAF, VARIANTS, X, Y, digest, make, run_python
 
 SHARE_EVERYTHING = """
 import joblib, numpy as np
 from gpuboost import AdaBoostMHClassifier
-from gpuboost.backends.threads import Team
+from gpuboost.backends.cpu.threads import Team
 Team.WORTH_SHARING = 4  # the smallest loops, too
 joblib.cpu_count = lambda: 4  # on the smallest machine, too
 """
@@ -57,7 +57,7 @@ def test_a_tie_between_columns_goes_to_the_first() -> None:
     assert np.array_equal(model.predict_proba(twins), permuted.predict_proba(twins[:, order]))
 
 
-PRINT_THREADS = "from gpuboost.backends.threads import usable_threads as f; print(f(None), f(-1), f(64), f(1))"
+PRINT_THREADS = "from gpuboost.backends.cpu.threads import usable_threads as f; print(f(None), f(-1), f(64), f(1))"
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has a CPU affinity to set")
@@ -116,7 +116,7 @@ print(model.device_, model.score(X, X[:, 0] > 9))
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", 0, 7, np.int64(0)])
 def test_a_gpu_that_was_asked_for_and_is_not_there(device: Any) -> None:
     model = make(device="cpu").fit(X, Y)
-    if cuda_setup.trouble(int(device) if isinstance(device, Integral) else 1 if device == "cuda:1" else None) is None:
+    if availability.trouble(int(device) if isinstance(device, Integral) else 1 if device == "cuda:1" else None) is None:
         pytest.skip(f"there is such a GPU: {device!r}")
     with pytest.raises(DeviceUnavailableError, match="cuda"):
         make(device=device).fit(X, Y)

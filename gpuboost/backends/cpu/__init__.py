@@ -1,0 +1,1 @@
+"""The CPU backend: compiled loops on a team of threads."""

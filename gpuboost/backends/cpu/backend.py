@@ -1,0 +1,245 @@
+"""The CPU backend: numba loops on a team of threads. What people without a GPU use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Backend, Counts, Stats
+from gpuboost.backends.cpu import one_hot as one_hot_module
+from gpuboost.backends.cpu.growth import CpuTrees
+from gpuboost.backends.cpu.loops import rows as row_loops
+from gpuboost.backends.cpu.matrix import CpuMatrix
+from gpuboost.backends.cpu.one_hot import COUNT, WEIGHT, OneHot
+from gpuboost.backends.cpu.pruning.policy import Pruning
+from gpuboost.backends.cpu.simd import padded
+from gpuboost.backends.cpu.softmax import CpuSoftmax
+from gpuboost.backends.cpu.threads import Team, usable_threads
+from gpuboost.binning import BinnedMatrix
+from gpuboost.ensemble import Ensemble
+from gpuboost.tree import Tree
+
+IntArray = NDArray[np.int64]
+State = NDArray[np.float64] | OneHot
+
+
+class CpuBackend(CpuTrees, CpuSoftmax, Backend):
+    """Every primitive as a compiled loop over rows or features.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads, see `gpuboost.backends.cpu.threads.usable_threads`. The results do not depend on it.
+    """
+
+    device = "cpu"
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.team = Team(usable_threads(n_jobs))
+        self.scratch: dict[Any, Any] = {}
+        self.pruning = Pruning()
+
+    def close(self) -> None:
+        self.team.close()
+        self.scratch.clear()
+        self.pruning = Pruning()
+
+    # ---- moving data -------------------------------------------------------------------------------------------------------
+
+    def load(self, matrix: BinnedMatrix) -> CpuMatrix:
+        return CpuMatrix.load(matrix)
+
+    def usable(self, data: CpuMatrix) -> NDArray[np.bool_]:
+        return np.isin(np.arange(len(data.bin_offsets) - 1), data.usable)
+
+    def put(self, array: NDArray[Any]) -> NDArray[Any]:
+        return np.array(array, order="C")
+
+    def put_one_hot(self, state: NDArray[np.float64]) -> OneHot:
+        return OneHot.of(state)
+
+    def get(self, array: NDArray[Any] | OneHot) -> NDArray[Any]:
+        return array.dense() if isinstance(array, OneHot) else array
+
+    def bin_block(
+        self,
+        values: NDArray[np.float64],
+        cut_values: NDArray[np.float64],
+        cut_offsets: IntArray,
+        out: NDArray[np.uint8],
+    ) -> None:
+        self.team.map(row_loops.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
+
+    def _scratch(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """Return an array in memory that is kept between rounds. Its contents are left over."""
+        size = math.prod(shape)
+        memory = self.scratch.get(name)
+        if memory is None or len(memory) < size:
+            self.scratch[name] = memory = np.zeros(size, dtype)
+        return memory[:size].reshape(shape)
+
+    # ---- row state and statistics ------------------------------------------------------------------------------------------
+
+    def maximum(self, state: State) -> float:
+        if isinstance(state, OneHot):
+            return self.maximum(state.weight)
+        return float(max(self.team.map(row_loops.maximum, len(state), 2 * state.size, state)))
+
+    def channel_sums(self, state: State, repeat: NDArray[np.int32], shift: int) -> IntArray:
+        scale = float(np.ldexp(1.0, shift))
+        if isinstance(state, OneHot):
+            own = (state.weight, state.label, repeat, scale, state.n_classes)
+            parts = self.team.map(one_hot_module.class_sums, len(state.label), 4 * len(state.label), *own)
+        else:
+            parts = self.team.map(row_loops.channel_sums, len(state), 4 * state.size, state, repeat, scale)
+        sums: IntArray = np.sum(parts, axis=0)
+        return sums
+
+    def quantise(
+        self,
+        state: State,
+        signs: NDArray[np.int8],
+        repeat: NDArray[np.int32],
+        shift: int,
+        counts: Counts | None = None,
+    ) -> Stats:
+        if isinstance(state, OneHot):
+            return self._quantise_classes(state, repeat, shift, counts)
+        n_rows, n_classes = state.shape
+        n_channels = n_classes + (counts is not None)
+        q = np.zeros((n_rows, padded(n_channels)), np.int32)  # never reused: other sets of the same size have statistics too
+        scale = float(np.ldexp(1.0, shift))
+        parts = self.team.map(row_loops.quantise, n_rows, 4 * state.size, state, signs, repeat, scale, q)
+        signed, mass = np.sum(parts, axis=0)
+        if counts is None:
+            return Stats(q[None], shift, signed, mass)
+        q[:, n_classes] = counts.of_row
+        signed = np.append(signed, counts.of_row.sum(dtype=np.int64))
+        return Stats(q[None], shift, signed, mass, counts.minimum)
+
+    def _quantise_classes(self, state: OneHot, repeat: NDArray[np.int32], shift: int, counts: Counts | None) -> Stats:
+        n_rows = len(state.label)
+        q = np.empty((n_rows, 2 if counts is None else 3), np.int32)
+        own = (state.weight, state.label, repeat, float(np.ldexp(1.0, shift)), state.n_classes, q)
+        mass: IntArray = np.sum(self.team.map(one_hot_module.quantise, n_rows, 4 * n_rows, *own), axis=0)
+        if counts is None:
+            return Stats(q[None], shift, mass, mass, one_hot=True)
+        q[:, COUNT] = counts.of_row
+        signed = np.append(mass, counts.of_row.sum(dtype=np.int64))
+        return Stats(q[None], shift, signed, mass, counts.minimum, one_hot=True)
+
+    def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
+        q = stats.q[0]
+        out = np.zeros_like(q)
+        parts = self.team.map(row_loops.flip, len(q), 4 * q.size, q, group, signs, stats.n_channels, out)
+        return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.mass, stats.min_count)
+
+    def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
+        q = stats.q[0]
+        if stats.one_hot:
+            parts = self.team.map(one_hot_module.group_sums, len(q), 8 * len(q), q, group, n_groups, stats.n_classes)
+            sums: IntArray = np.sum(parts, axis=0)
+            return sums, sums
+        parts = self.team.map(row_loops.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_classes)
+        signed, mass = np.sum(parts, axis=0)
+        return signed, mass
+
+    def row_mass(self, stats: Stats) -> IntArray:
+        q = stats.q
+        if stats.one_hot:
+            weight: IntArray = q[:, :, WEIGHT].astype(np.int64)
+            return weight
+        first = stats.n_classes - 1 if stats.criterion == "newton" else 0
+        mass = np.empty(q.shape[:2], np.int64)
+        own = (q.reshape(-1, q.shape[2]), first, stats.n_classes, mass.reshape(-1))
+        self.team.map(row_loops.row_mass, mass.size, 2 * q.size, *own)
+        return mass
+
+    def reweight(
+        self,
+        state: State,
+        signs: NDArray[np.int8],
+        group: NDArray[Any],
+        table: NDArray[np.float64],
+    ) -> float:
+        if isinstance(state, OneHot):
+            own, n_rows = (state.weight, state.label, group, table), len(state.label)
+            return float(max(self.team.map(one_hot_module.reweight, n_rows, 4 * n_rows, *own)))
+        return float(max(self.team.map(row_loops.reweight, len(state), 4 * state.size, state, signs, group, table)))
+
+    def project(
+        self, state: NDArray[np.float64], signs: NDArray[np.int8], coefficients: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int8], float]:
+        magnitude, side = np.empty((len(state), 1)), np.empty((len(state), 1), np.int8)
+        parts = self.team.map(row_loops.project, len(state), 4 * state.size, state, signs, coefficients, magnitude, side)
+        return magnitude, side, float(max(parts))
+
+    # ---- using trees -------------------------------------------------------------------------------------------------------
+
+    def apply(self, tree: Tree, data: CpuMatrix) -> NDArray[np.int32]:
+        n_rows = data.n_rows
+        out = np.empty(n_rows, np.int32)
+        self.team.map(
+            row_loops.apply,
+            n_rows,
+            64 * n_rows,
+            data.blocks,
+            tree.first,
+            tree.feature,
+            tree.cut,
+            tree.missing_left,
+            tree.left,
+            tree.right,
+            out,
+        )
+        return out
+
+    def set_bit(self, cell: NDArray[np.int32], bit: int, data: CpuMatrix, feature: int, cut: int, missing_left: bool) -> None:
+        self.team.map(row_loops.set_bit, len(cell), 8 * len(cell), data.blocks, feature, cut, missing_left, bit, cell)
+
+    def predict(self, ensemble: Ensemble, data: CpuMatrix, scores: NDArray[np.float64], first: int, stop: int) -> None:
+        self.team.map(
+            row_loops.predict,
+            len(scores),
+            len(scores) * (stop - first) * (64 + scores.shape[1]),
+            data.blocks,
+            ensemble.node_offset,
+            ensemble.leaf_offset,
+            ensemble.feature,
+            ensemble.cut,
+            ensemble.missing_left,
+            ensemble.left,
+            ensemble.right,
+            ensemble.values,
+            first,
+            stop,
+            scores,
+        )
+
+    def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
+        self.team.map(row_loops.add_scores, len(scores), 2 * scores.size, scores, group, values)
+
+    def add_trees(
+        self, scores: NDArray[np.float64], groups: Sequence[NDArray[Any]], values: Sequence[NDArray[np.float64]]
+    ) -> None:
+        """All trees for some rows at a time, whose scores stay in the second-level cache."""
+        n_rows, at_once = len(scores), max(1, 2**17 // scores.shape[1])
+
+        def share(lo: int, hi: int) -> None:
+            for first in range(lo, hi, at_once):
+                for group, own in zip(groups, values, strict=True):
+                    row_loops.add_scores(first, min(first + at_once, hi), scores, group, own)
+
+        self.team.map(share, n_rows, 2 * scores.size * len(groups))
+
+    def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
+        loop = row_loops.class_errors if target.ndim == 1 else row_loops.sign_errors
+        return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
+
+    def confusion(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> IntArray:
+        counts: IntArray = sum(self.team.map(row_loops.confusion, len(scores), 4 * scores.size, scores, target, units))
+        return counts

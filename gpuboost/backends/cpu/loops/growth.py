@@ -1,0 +1,258 @@
+"""Compiled loops of the CPU backend that grow trees: the queue of the nodes, the division of rows, whole trees.
+
+What they grow them by is in `gpuboost.backends.cpu.loops.histograms` and `gpuboost.backends.cpu.loops.sweeps`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
+from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.loops.histograms import TOGETHER, histogram, histogram_of_classes, root_histograms
+from gpuboost.backends.cpu.loops.sweeps import judge
+from gpuboost.backends.cpu.one_hot import WEIGHT
+from gpuboost.backends.cpu.simd import LANES
+
+T = TypeVar("T", bound=np.generic)
+
+
+def of_tree(q: NDArray[T], t: int) -> NDArray[T]:
+    """Return the statistics or rows of tree t: its own, or those that all trees of a batch share."""
+    own: NDArray[T] = q[t] if len(q) > 1 else q[0]
+    return own
+
+
+def slots_needed(max_leaves: int) -> int:
+    """Return how many histograms a tree keeps at a time.
+
+    When s cuts have been made and R can still follow, a node that is not among the first R of the queue will never be cut. So
+    besides the two new nodes only min(s, R) others need a histogram: half of the leaves in the worst case.
+    """
+    return max([1, *(2 + min(s, max_leaves - 2 - s) for s in range(max_leaves - 2))])
+
+
+@compiled
+def free_slot(nodes: Array, n_nodes: int, parent: int, n_slots: int) -> Int:
+    """Return a histogram slot for the new node below ``parent``, which leaves its own slot to the other child.
+
+    There are just enough slots (see `slots_needed`) for the nodes that can still be cut: if none is free, more nodes are queued
+    than cuts remain, and the last of the queue gives up its place, since it would never be cut.
+    """
+    taken = np.zeros(n_slots, np.bool_)
+    taken[nodes[parent, SLOT]] = True
+    last = -1
+    for m in range(n_nodes):
+        if nodes[m, KEY] != CLOSED:
+            taken[nodes[m, SLOT]] = True
+            if last < 0 or nodes[m, KEY] <= nodes[last, KEY]:
+                last = m
+    for slot in range(n_slots):
+        if not taken[slot]:
+            return slot
+    nodes[last, KEY] = CLOSED
+    return nodes[last, SLOT]
+
+
+@compiled
+def select(step: Int, nodes: Array, current: Array, n_slots: int) -> bool:
+    found = False
+    for t in range(len(current)):
+        best = 0
+        for m in range(1, min(2 * step + 1, nodes.shape[1])):
+            if nodes[t, m, KEY] > nodes[t, best, KEY]:
+                best = m
+        node = nodes[t, best]
+        current[t] = -1
+        if node[KEY] > 0:
+            found = True
+            current[t] = best
+            node[GAIN], node[KEY] = node[KEY], CLOSED
+            child = 2 * step + 1
+            if node[FEATURE] >= 0:
+                node[LEFT] = child
+                if child + 2 < nodes.shape[1]:  # the children of the last cut need no histograms
+                    nodes[t, child, SLOT] = free_slot(nodes[t], child, best, n_slots)
+                    nodes[t, child + 1, SLOT] = node[SLOT]
+    return found
+
+
+@compiled
+def divide(blocks: Array, rows: Array, buffer: Array, start: Int, stop: Int, node: Array) -> Int:
+    """Put the rows of ``rows[start:stop]`` that the node's cut sends to the left before the others; return where those begin.
+
+    They keep their order on both sides, which keeps later reads sequential.
+    """
+    width = blocks.shape[2]
+    block, place = blocks[node[FEATURE] // width], node[FEATURE] % width
+    # Left iff low <= code <= cut, where low admits or refuses the missing code 0: one comparison, modulo 256.
+    low = np.uint8(1 - node[MISSING_LEFT])
+    span = np.uint8(node[CUT] - (1 - node[MISSING_LEFT]))
+    n_left: Int = 0
+    n_right: Int = 0
+    for i in range(start, stop):
+        row = rows[i]
+        goes_left = np.uint8(block[row, place] - low) <= span
+        rows[start + n_left] = row
+        buffer[n_right] = row
+        n_left += goes_left
+        n_right += not goes_left
+    middle = start + n_left
+    rows[middle:stop] = buffer[:n_right]
+    return middle
+
+
+@compiled
+def partition(
+    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_voting: int, m: int
+) -> None:
+    """Divide node m of one tree."""
+    node = nodes[m]
+    start, stop, child = node[START], node[STOP], node[LEFT]
+    middle = divide(blocks, rows, buffer, start, stop, node)
+    nodes[child, START], nodes[child, STOP] = start, middle
+    nodes[child + 1, START], nodes[child + 1, STOP] = middle, stop
+    for c in range(totals.shape[1]):
+        vote = 1 if edges[m, c] > 0 else -1  # eq. 13
+        totals[child, c] = (totals[m, c] - edges[m, c]) // 2
+        totals[child + 1, c] = (totals[m, c] + edges[m, c]) // 2
+        if c < n_voting:
+            nodes[child, BASELINE] -= vote * totals[child, c]
+            nodes[child + 1, BASELINE] += vote * totals[child + 1, c]
+
+
+@compiled
+def expand(
+    blocks: Array,
+    masks: Array,
+    usable: Array,
+    bin_offsets: Array,
+    has_missing: Array,
+    skipped: Array,
+    rows: Array,
+    q: Array,
+    nodes: Array,
+    totals: Array,
+    edges: Array,
+    histograms: Array,
+    mass: Array,
+    n_classes: int,
+    min_count: int,
+    criterion: int,
+    one_hot: bool,
+    small: int,
+    large: int,
+    lanes: tuple[int, ...],
+) -> None:
+    """Histograms and best classifiers of two siblings (or of the root, if ``large`` is -1) in one call, on one thread."""
+    own = rows[nodes[small, START] : nodes[small, STOP]]
+    sums = histograms[nodes[small, SLOT] : nodes[small, SLOT] + 1]
+    if one_hot:
+        histogram_of_classes(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, n_classes)
+    else:
+        histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, lanes)
+    found = (nodes, totals, edges, histograms, mass, n_classes, min_count, criterion)
+    judge(usable, bin_offsets, has_missing, skipped, *found, small, large, lanes)
+
+
+@compiled
+def order_children(nodes: Array, current: int) -> tuple[Int, Int]:
+    """Return the child of the current node that has fewer rows, and the other, which inherits the histogram's slot."""
+    left, right = nodes[current, LEFT], nodes[current, LEFT] + 1
+    middle = (nodes[left, START] + nodes[right, STOP]) // 2
+    small, large = (left, right) if nodes[left, STOP] <= middle else (right, left)
+    if nodes[large, SLOT] != nodes[current, SLOT]:
+        nodes[small, SLOT], nodes[large, SLOT] = nodes[large, SLOT], nodes[small, SLOT]
+    return small, large
+
+
+@compiled
+def hold_all(roots: Array, n_rows: int) -> bool:
+    """Return whether the table rows of roots, shape (n_trees, 10), own all rows."""
+    return (roots[:, STOP] - roots[:, START] == n_rows).all()  # type: ignore[no-any-return]
+
+
+@compiled
+def grow(
+    lo: int,
+    hi: int,
+    blocks: Array,
+    masks: Array,
+    usable: Array,
+    bin_offsets: Array,
+    has_missing: Array,
+    skipped: Array,
+    rows: Array,
+    q: Array,
+    nodes: Array,
+    totals: Array,
+    edges: Array,
+    current: Array,
+    histograms: Array,
+    buffer: Array,
+    mass: Array,
+    n_classes: int,
+    n_voting: int,
+    min_count: int,
+    criterion: int,
+    one_hot: bool,
+    lanes: tuple[int, ...],
+) -> None:
+    """Grow the trees lo..hi-1, one after another, in the same memory for histograms."""
+    n_cuts = nodes.shape[1] // 2
+    # Roots with statistics of their own that hold all rows are counted in one pass.
+    together = len(q) > 1 and q.shape[2] == LANES and hold_all(nodes[lo:hi, 0], q.shape[1])
+    roots = np.empty((bin_offsets[-1] if together else 0, TOGETHER, q.shape[2]), np.int32)
+    shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
+    for t in range(lo, hi):
+        held = rows[t if len(rows) > 1 else 0]
+        own = (held, q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
+        if together:
+            place = (t - lo) % TOGETHER
+            if place == 0:
+                root_histograms(t, min(t + TOGETHER, hi), blocks, masks, skipped, bin_offsets, q, roots, lanes)
+            histograms[nodes[t, 0, SLOT]] = roots[:, place]
+            judge(*shared[2:], *own[2:], n_classes, min_count, criterion, 0, -1, lanes)
+        else:
+            expand(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
+        for s in range(n_cuts):
+            if not select(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
+                break
+            if nodes[t, current[t], LEFT] == 0:
+                continue
+            partition(blocks, held, buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
+            if s + 1 < n_cuts:
+                small, large = order_children(nodes[t], current[t])
+                expand(*shared, *own, n_classes, min_count, criterion, one_hot, small, large, lanes)
+
+
+@compiled
+def node_of_rows(rows: Array, nodes: Array, out: Array) -> None:
+    for m in range(len(nodes)):
+        if nodes[m, LEFT] == 0:
+            for i in range(nodes[m, START], nodes[m, STOP]):
+                out[rows[i]] = m
+
+
+@compiled
+def place_weightless(lo: int, hi: int, q: Array, blocks: Array, nodes: Array, out: Array) -> None:
+    """Write the leaf of the rows without weight, which a growth on one class a row leaves out: the same divisions once more."""
+    rows, buffer = np.empty(hi - lo, np.int32), np.empty(hi - lo, np.int32)
+    n: Int = 0
+    for i in range(lo, hi):
+        rows[n] = i
+        n += q[i, WEIGHT] == 0
+    bounds = np.zeros((len(nodes), 2), np.int64)
+    bounds[0, 1] = n
+    for m in range(len(nodes)):
+        start, stop, child = bounds[m, 0], bounds[m, 1], nodes[m, LEFT]
+        if child > 0:
+            middle = divide(blocks, rows, buffer, start, stop, nodes[m])
+            bounds[child, 0], bounds[child, 1] = start, middle
+            bounds[child + 1, 0], bounds[child + 1, 1] = middle, stop
+        else:
+            for i in range(start, stop):
+                out[rows[i]] = m

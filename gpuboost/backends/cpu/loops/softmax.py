@@ -1,0 +1,242 @@
+"""Compiled loops of the CPU backend over rows with class probabilities, see `gpuboost.backends.base.Backend`.
+
+Each works on the rows lo..hi-1, without the GIL, so that threads can share it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuboost.backends.cpu.jit import Array, Float, compiled
+from gpuboost.exactmath import LOG2_COEFFICIENTS, SQRT_HALF
+from gpuboost.fixedpoint import STATE_FLOOR
+
+CHUNK = 512
+"""So many rows are worked on at a time, in the nearest caches. And so many terms below 2**43 add up exactly in float64, which
+vector units add faster than they convert to integers."""
+
+
+@compiled
+def by_class(p: Array, out: Array) -> None:
+    """Write the rows' probabilities class by class, so that loops over rows are vector code."""
+    for k in range(p.shape[1]):
+        for i in range(len(p)):
+            out[k, i] = p[i, k]
+
+
+# ---- derivatives -------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def small(x: float) -> Float:
+    return x if x <= 0.5 else 0.0
+
+
+@compiled
+def complement(x: float, others: float) -> Float:
+    """Return 1 - x; ``others`` are the sum of the row's `small` probabilities, all but x if that is not small."""
+    return others if x > 0.5 else 1.0 - x
+
+
+@compiled
+def small_sum(p: Array) -> Float:
+    others = 0.0
+    for k in range(len(p)):
+        others += small(p[k])
+    return others
+
+
+@compiled
+def largest_miss(lo: int, hi: int, p: Array, target: Array, factor: Array) -> Float:
+    largest = 0.0
+    for i in range(lo, hi):
+        largest = max(largest, factor[i] * complement(p[i, target[i]], small_sum(p[i])))
+    return largest
+
+
+@compiled
+def sums(lo: int, hi: int, p: Array, target: Array, repeat: Array, factor: Array, scale: float) -> tuple[Array, Array]:
+    n_classes = p.shape[1]
+    gradient, curvature = np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
+    g, h = np.zeros(n_classes), np.zeros(n_classes)
+    for first in range(lo, hi, CHUNK):
+        g[:], h[:] = 0.0, 0.0
+        for i in range(first, min(first + CHUNK, hi)):
+            own, times, f, y = p[i], np.float64(repeat[i]), factor[i], target[i]
+            others = small_sum(own)
+            for k in range(n_classes):  # gradients as if every class were another one's
+                g[k] += times * np.rint(f * own[k] * scale)
+                h[k] += times * np.rint(f * (own[k] * complement(own[k], others)) * scale)
+            g[y] += times * (np.rint(f * complement(own[y], others) * scale) - np.rint(f * own[y] * scale))
+        for k in range(n_classes):
+            gradient[k] += np.int64(g[k])
+            curvature[k] += np.int64(h[k])
+    return gradient, curvature
+
+
+@compiled
+def derivatives(own: Array, target: Array, factor: Array, scale: float, others: Array, g: Array, h: Array) -> None:
+    """Write the gradients in units and the curvatures of rows, given their probabilities `by_class`. ``others`` is scratch."""
+    n_classes, n = len(own) - 1, len(target)
+    others[:] = 0.0
+    for k in range(n_classes):
+        for i in range(n):
+            others[i] += small(own[k, i])
+    for k in range(n_classes):
+        for i in range(n):
+            g[k, i] = np.int32(np.rint(factor[i] * -own[k, i] * scale))
+            h[k, i] = own[k, i] * complement(own[k, i], others[i])
+    for i in range(n):
+        y = target[i]
+        g[y, i] = np.int32(np.rint(factor[i] * complement(own[y, i], others[i]) * scale))
+
+
+@compiled
+def statistics(
+    lo: int,
+    hi: int,
+    p: Array,
+    target: Array,
+    repeat: Array,
+    factor: Array,
+    pairs: Array,
+    gradient_scale: float,
+    curvature_scale: float,
+    weights: Array,
+    counts: Array,
+    q: Array,
+) -> tuple[Array, Array]:
+    """Fill in the rows lo..hi-1 of ``q`` (n_trees, n_rows, C); return the sums of q and of abs(q), (n_trees, C).
+
+    ``weights`` may be empty.
+    """
+    n_classes = p.shape[1]
+    has_weights = len(weights) > 0
+    at_h, at_count = 1 + has_weights, 2 + has_weights
+    # The last class is base class -1, whose terms are 0.
+    own, h, g = np.zeros((n_classes + 1, CHUNK)), np.zeros((n_classes + 1, CHUNK)), np.zeros((n_classes + 1, CHUNK), np.int32)
+    channels, others = np.zeros((4, CHUNK), np.int32), np.empty(CHUNK)
+    signed, mass = np.zeros((len(pairs), 4), np.int64), np.zeros((len(pairs), 4), np.int64)
+    for first in range(lo, hi, CHUNK):
+        stop = min(first + CHUNK, hi)
+        n, f, times = stop - first, factor[first:stop], repeat[first:stop]
+        by_class(p[first:stop], own)
+        derivatives(own, target[first:stop], f, gradient_scale, others, g, h)
+        channels[at_count, :n] = counts[first:stop]
+        if has_weights:
+            channels[1, :n] = weights[first:stop]
+        for t in range(len(pairs)):
+            base, k = pairs[t, 0], pairs[t, 1]
+            for i in range(n):
+                bend = (h[base, i] + h[k, i]) + 2.0 * (own[base, i] * own[k, i])
+                channels[0, i] = np.int32(times[i]) * (g[k, i] - g[base, i])
+                channels[at_h, i] = np.int32(times[i]) * np.int32(np.rint(f[i] * bend * curvature_scale))
+            for c in range(at_count + 1):
+                total, size = np.int64(0), np.int64(0)
+                for i in range(n):
+                    total += np.int64(channels[c, i])
+                    size += np.int64(abs(channels[c, i]))
+                signed[t, c] += total
+                mass[t, c] += size
+            interleave(channels, q[t, first:stop].reshape(-1), n)
+    return signed[:, : at_count + 1], mass[:, :at_count]
+
+
+@compiled
+def interleave(channels: Array, rows: Array, n: int) -> None:
+    """Write four channels side by side."""
+    for i in range(n):
+        at = np.uint64(4 * i)
+        rows[at] = channels[0, i]
+        rows[at + np.uint64(1)] = channels[1, i]
+        rows[at + np.uint64(2)] = channels[2, i]
+        rows[at + np.uint64(3)] = channels[3, i]
+
+
+# ---- steps and losses --------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def multiply(own: Array, groups: Array, pairs: Array, factors: Array, trees: Array, total: Array) -> None:
+    """Take trees into rows' probabilities `by_class`, and write the rows' sums, which are 1 no longer."""
+    n = groups.shape[1]
+    for t in trees:
+        base, k = pairs[t, 0], pairs[t, 1]
+        for i in range(n):
+            own[k, i] *= factors[t, groups[t, i], 0]
+        if base >= 0:
+            for i in range(n):
+                own[base, i] *= factors[t, groups[t, i], 1]
+    total[:] = 0.0
+    for k in range(len(own)):
+        for i in range(n):
+            total[i] += own[k, i]
+
+
+@compiled
+def step(lo: int, hi: int, p: Array, groups: Array, pairs: Array, factors: Array, trees: Array) -> None:
+    own, total = np.empty((p.shape[1], CHUNK)), np.empty(CHUNK)
+    for first in range(lo, hi, CHUNK):
+        rows = p[first : min(first + CHUNK, hi)]
+        by_class(rows, own)
+        multiply(own, groups[:, first : first + len(rows)], pairs, factors, trees, total)
+        for k in range(p.shape[1]):
+            for i in range(len(rows)):
+                rows[i, k] = max(own[k, i] / total[i], STATE_FLOOR)
+
+
+MANTISSA = np.int64(2**52 - 1)
+HALF = np.int64(1022 << 52)
+"""The bits of 1/2."""
+
+
+@compiled
+def minus_log2(x: float) -> Float:
+    """The twin of `gpuboost.exactmath.minus_log2`, operation by operation; the mantissa and the exponent by their bits."""
+    bits = np.float64(x).view(np.int64)
+    mantissa = np.int64(bits & MANTISSA | HALF).view(np.float64)
+    is_small = mantissa < SQRT_HALF
+    m = 2.0 * mantissa if is_small else mantissa
+    e = np.float64(np.int32((bits >> 52) - 1022)) - (1.0 if is_small else 0.0)
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    series = LOG2_COEFFICIENTS[0]
+    for coefficient in LOG2_COEFFICIENTS[1:]:
+        series *= z
+        series += coefficient
+    return -e - s * series
+
+
+@compiled
+def losses(
+    lo: int,
+    hi: int,
+    p: Array,
+    target: Array,
+    repeat: Array,
+    factor: Array,
+    groups: Array,
+    pairs: Array,
+    factors: Array,
+    trees: Array,
+    bounds: Array,
+    scale: float,
+) -> Array:
+    """Candidate j consists of the trees ``trees[bounds[j]:bounds[j + 1]]``."""
+    found = np.zeros((len(bounds) - 1, p.shape[1]), np.int64)
+    own, after = np.empty((p.shape[1], CHUNK)), np.empty((p.shape[1], CHUNK))
+    total, loss = np.empty(CHUNK), np.empty(CHUNK)
+    for first in range(lo, hi, CHUNK):
+        stop = min(first + CHUNK, hi)
+        y, f = target[first:stop], factor[first:stop]
+        by_class(p[first:stop], own)
+        for j in range(len(found)):
+            after[:] = own
+            multiply(after, groups[:, first:stop], pairs, factors, trees[bounds[j] : bounds[j + 1]], total)
+            for i in range(stop - first):
+                loss[i] = after[y[i], i]
+            for i in range(stop - first):
+                loss[i] = np.rint(f[i] * minus_log2(max(loss[i] / total[i], STATE_FLOOR)) * scale)
+            for i in range(stop - first):
+                found[j, y[i]] += np.int64(repeat[first + i]) * np.int64(loss[i])
+    return found

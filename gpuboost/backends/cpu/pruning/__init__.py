@@ -1,0 +1,1 @@
+"""Exact pruning on the CPU: the same trees from fewer additions (QuickBoost)."""

@@ -1,0 +1,102 @@
+"""Compiled loops that divide rows by their mass, for exact pruning (see `gpuboost.backends.cpu.pruning.bounds`)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.one_hot import WEIGHT
+
+N_BUCKETS = 256
+"""Masses are sorted into buckets by their exponent and the two bits behind it."""
+
+
+class Rule(NamedTuple):
+    """What the statistics are; see `gpuboost.backends.base.Stats`."""
+
+    criterion: int
+    n_classes: int
+    one_hot: bool
+
+
+@compiled
+def bucket(mass: int) -> Int:
+    """Return 0 for no mass, else 1 + the place of ``mass`` among the quarters of all powers of two."""
+    return np.uint64(1 + (np.float64(mass).view(np.int64) >> 50) - (1023 << 2)) if mass > 0 else np.uint64(0)
+
+
+@compiled
+def weigh(rows: Array, q: Array, rule: Rule, mass: Array, numbers: Array, sums: Array) -> None:
+    """Work out the mass of ``rows``; add to the number and to the mass of the rows in every bucket."""
+    for i in range(len(rows)):
+        row = np.int64(rows[i])
+        m = np.int64(0)
+        if rule.one_hot:
+            m += q[row, WEIGHT]
+        else:
+            for c in range(rule.n_classes):
+                m += abs(np.int64(q[row, c]))
+        mass[row] = m
+        b = bucket(m)
+        numbers[b] += 1
+        sums[b] += m
+
+
+@compiled
+def least_heavy(numbers: Array, sums: Array, halves: float, levels: float, survivors: float) -> Int:
+    """Return the least bucket of heavy rows, for which the fewest additions are expected.
+
+    A tree counts the heavy rows ``halves`` times, and for the features that need them the light rows ``levels`` times. These
+    are the share ``survivors`` times that of the mass of the light rows.
+    """
+    total = max(sums.sum(), 1)
+    n_heavy, n_light, light = numbers[1:].sum(), np.int64(0), np.int64(0)
+    least, fewest = 1, np.inf
+    for b in range(1, N_BUCKETS):
+        needed = min(survivors * np.float64(light) / np.float64(total), 1.0)
+        expected = halves * n_heavy + levels * needed * n_light
+        if expected < fewest:
+            least, fewest = b, expected
+        n_heavy -= numbers[b]
+        n_light += numbers[b]
+        light += sums[b]
+    return least
+
+
+@compiled
+def sort_rows(
+    rows: Array, q: Array, rule: Rule, halves: float, levels: float, survivors: float, mass: Array, level: Array, out: Array
+) -> tuple[Int, Int]:
+    """Write ``rows`` to ``out``: heavy ones, light ones, and those without mass, in their order within each of them.
+
+    Returns the mass of the light rows, and that of all.
+    """
+    numbers, sums = np.zeros(N_BUCKETS, np.int64), np.zeros(N_BUCKETS, np.int64)
+    weigh(rows, q, rule, mass, numbers, sums)
+    least = least_heavy(numbers, sums, halves, levels, survivors)
+    level_of, at = np.empty(N_BUCKETS, np.uint8), np.zeros(4, np.int64)
+    for b in range(N_BUCKETS):
+        level_of[b] = 0 if b >= least else 1 if b > 0 else 2
+        at[level_of[b] + 1] += numbers[b]
+    at[2] += at[1]
+    for i in range(len(rows)):
+        row = rows[i]
+        own = level_of[bucket(mass[row])]
+        level[row] = own
+        out[at[own]] = row
+        at[own] += 1
+    return sums[:least].sum(), sums.sum()
+
+
+@compiled
+def first_from(level: Array, rows: Array, start: int, stop: int, least: int) -> Int:
+    """Return the first of the places start..stop-1 whose row has at least this level, or stop."""
+    while start < stop:
+        middle = (start + stop) // 2
+        if level[rows[middle]] >= least:
+            stop = middle
+        else:
+            start = middle + 1
+    return start

@@ -1,0 +1,79 @@
+"""The primitives of the CPU backend that softmax boosters work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Counts, SoftmaxRows, Stats
+from gpuboost.backends.cpu.loops import softmax as softmax_loops
+from gpuboost.backends.cpu.simd import padded
+from gpuboost.backends.cpu.threads import Team
+
+IntArray = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class CpuSoftmax:
+    """See `gpuboost.backends.base.Backend`."""
+
+    team: Team
+    _scratch: Callable[..., NDArray[Any]]
+
+    def largest_miss(self, rows: SoftmaxRows) -> float:
+        found = self.team.map(softmax_loops.largest_miss, len(rows.p), 4 * len(rows.p), rows.p, rows.target, rows.factor)
+        return float(max(found))
+
+    def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[IntArray, IntArray]:
+        scale = float(np.ldexp(1.0, shift))
+        loop = softmax_loops.sums
+        found = self.team.map(loop, len(rows.p), 16 * rows.p.size, rows.p, rows.target, rows.repeat, rows.factor, scale)
+        gradient, curvature = np.sum(found, axis=0)
+        return gradient, curvature
+
+    def softmax_statistics(
+        self,
+        rows: SoftmaxRows,
+        pairs: IntArray,
+        gradient_shift: int,
+        curvature_shift: int,
+        counts: Counts,
+        weights: NDArray[np.int32] | None = None,
+    ) -> Stats:
+        n_rows, n_channels = len(rows.p), 3 + (weights is not None)
+        q = self._scratch("softmax", (len(pairs), n_rows, padded(n_channels)), np.int32)
+        q[:, :, n_channels:] = 0
+        scales = (float(np.ldexp(1.0, gradient_shift)), float(np.ldexp(1.0, curvature_shift)))
+        given = np.zeros(0, np.int32) if weights is None else weights
+        own = (rows.p, rows.target, rows.repeat, rows.factor)
+        parts = self.team.map(softmax_loops.statistics, n_rows, 16 * q.size, *own, pairs, *scales, given, counts.of_row, q)
+        signed, mass = (np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
+        return Stats(q, gradient_shift, signed.sum(axis=0), mass.sum(axis=0), counts.minimum, "newton", totals=signed)
+
+    def softmax_step(self, p: Floats, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]) -> None:
+        work = 8 * len(p) * (len(trees) + p.shape[1])
+        self.team.map(softmax_loops.step, len(p), work, p, groups, pairs, factors, np.array(trees, np.int64))
+
+    def stack(self, groups: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(groups)
+
+    def softmax_losses(
+        self,
+        rows: SoftmaxRows,
+        groups: NDArray[Any],
+        pairs: IntArray,
+        factors: Floats,
+        candidates: Sequence[Sequence[int]],
+        shift: int,
+    ) -> IntArray:
+        trees = np.array([t for trees in candidates for t in trees], np.int64)
+        bounds = np.cumsum([0, *(len(trees) for trees in candidates)])
+        own = (rows.p, rows.target, rows.repeat, rows.factor)
+        work = 8 * len(rows.p) * (len(trees) + len(candidates) * (16 + rows.p.shape[1]))
+        scale = float(np.ldexp(1.0, shift))
+        parts = self.team.map(softmax_loops.losses, len(rows.p), work, *own, groups, pairs, factors, trees, bounds, scale)
+        found: IntArray = np.sum(parts, axis=0)
+        return found

@@ -1,0 +1,1 @@
+"""The CUDA backend: kernels queued on a device."""

@@ -1,0 +1,51 @@
+"""The CUDA backend: the kernels of ``kernels/*.cu`` behind the contract of `gpuboost.backends.base`.
+
+It knows no CuPy: it is given a `gpuboost.backends.cuda.gpu.Gpu`, on a card or on the tests' emulator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Backend
+from gpuboost.backends.cuda.binning import encode
+from gpuboost.backends.cuda.gpu import Gpu, GpuArray
+from gpuboost.backends.cuda.growth import CudaGrowth, Recording
+from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.softmax import CudaSoftmax
+from gpuboost.binning import BinMapper, BinnedMatrix
+
+
+class CudaBackend(CudaGrowth, CudaSoftmax, Backend):
+    """Every primitive as launches on one device.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        Closed with the backend.
+    """
+
+    reads_device_arrays = True
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.device = gpu.label
+        self.buffers: dict[str, GpuArray] = {}
+        self.recordings: dict[tuple[int | str, ...], Recording] = {}
+
+    def close(self) -> None:
+        self.recordings.clear()
+        self.buffers.clear()
+        self.gpu.close()
+
+    def load(self, matrix: BinnedMatrix) -> CudaMatrix:
+        return CudaMatrix.load(self.gpu, matrix)
+
+    def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> CudaMatrix:
+        return encode(self.gpu, mapper, X, rows)
+
+    def usable(self, data: CudaMatrix) -> NDArray[np.bool_]:
+        return data.usable

@@ -1,0 +1,62 @@
+"""Encoding matrices on the device: the values go there once, as they are, and only the codes stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda.gpu import DeviceMatrix, Gpu
+from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, launch
+from gpuboost.backends.cuda.matrix import BLOCK_FEATURES, CudaMatrix
+from gpuboost.binning import BinMapper
+
+KINDS = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+"""Kinds of numbers that ``bin.cu`` reads, in its order."""
+
+SLAB_BYTES = 64 << 20
+"""Host matrices are sent by slabs of rows of about this size."""
+
+ROWS_AT_ONCE = DEFAULT_BLOCK // BLOCK_FEATURES
+
+
+def encode(gpu: Gpu, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None) -> CudaMatrix:
+    """Return the codes of X, or of ``X[rows]``, on the device; see `gpuboost.backends.base.Backend.encode`."""
+    n_rows, n_columns = X.shape
+    if n_columns != mapper.n_features:
+        raise ValueError(f"X has {n_columns} columns, but the bins were fitted on {mapper.n_features}")
+    n_rows = n_rows if rows is None else len(rows)
+    codes = gpu.empty((-(-n_columns // BLOCK_FEATURES), n_rows, BLOCK_FEATURES), np.uint8)
+    cuts, offsets = gpu.put(mapper.cut_values), gpu.put(mapper.cut_offsets)
+
+    def write(matrix: DeviceMatrix, chosen: Any, first: int, n: int) -> None:
+        grid = (max(1, min(-(-n // ROWS_AT_ONCE), 65_535)), len(codes))
+        kind = KINDS.index(matrix.dtype.str[1:])
+        sizes = (n, first, n_rows, n_columns)
+        launch(gpu, "bin", grid, (matrix.values, kind, *matrix.strides, chosen, cuts, offsets, codes, *sizes))
+
+    on_device = gpu.adopt(X)
+    if on_device is not None:
+        if not on_device.dtype.isnative:
+            raise TypeError(f"X on the device has the byte order of another machine ({on_device.dtype.str}); convert it first")
+        write(on_device, None if rows is None else gpu.put(rows.astype(np.int64)), 0, n_rows)
+    else:
+        step = max(1, SLAB_BYTES // max(1, n_columns * X.dtype.itemsize))
+        for first in range(0, n_rows, step):
+            last = min(first + step, n_rows)
+            block = plain(X[first:last] if rows is None else X[rows[first:last]])
+            values = gpu.put(block.reshape(-1).view(np.uint8))
+            write(DeviceMatrix(values, block.dtype, (last - first, n_columns), (n_columns, 1)), None, first, last - first)
+    return CudaMatrix(gpu, codes, mapper.n_bins, mapper.has_missing)
+
+
+def plain(block: NDArray[Any]) -> NDArray[Any]:
+    """Return rows in C order as one of `KINDS`, with the values that they have as float64."""
+    dtype = block.dtype.newbyteorder("=")
+    if dtype.kind == "b":
+        return np.ascontiguousarray(block).view(np.uint8)
+    if dtype.str[1:] not in KINDS:  # half floats are exact as floats, long doubles are compared as float64 everywhere
+        dtype = np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # long doubles may overflow to infinity, NaN stay NaN
+        return np.ascontiguousarray(block, dtype=dtype)

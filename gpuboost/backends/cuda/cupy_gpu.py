@@ -1,0 +1,285 @@
+"""A CUDA card, through CuPy: `CupyGpu`. It uses CuPy's memory pools, streams and module loading, and none of its kernels."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpuboost.backends.cuda import availability, fatbin, kernels
+from gpuboost.backends.cuda.device_arrays import adopt, span
+from gpuboost.backends.cuda.gpu import DeviceMatrix, GpuArray, Limits
+from gpuboost.backends.cuda.kernels import Argument, Kernel
+from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
+
+SHARED_BY_DEFAULT = 48 * 1024
+"""Bytes of shared memory, static and dynamic, that a kernel may use without opting in."""
+
+STAGING_BYTES = 1 << 20
+"""Host memory that small arrays go through, so that nobody waits for their copies."""
+
+OUT_OF_MEMORY = 2
+"""Status of the driver and of the run-time: no memory, on the device or to be page-locked."""
+
+WRONG_BINARY = (200, 209, 218, 222)
+"""Driver errors that mean "not for this device": invalid image, no binary for it, invalid or unsupported PTX."""
+
+
+@dataclass
+class Function:
+    """A loaded kernel, and the dynamic shared memory that it may use so far."""
+
+    call: Any
+    shared_bytes: int
+
+    @classmethod
+    def of(cls, call: Any) -> Function:
+        """Return a kernel that CuPy has loaded."""
+        return cls(call, SHARED_BY_DEFAULT - int(call.shared_size_bytes))
+
+
+FUNCTIONS: dict[tuple[int, str, str], Function] = {}
+"""Loaded kernels of this process by device, file and name; all `CupyGpu` of a device share them."""
+
+LOADING = threading.Lock()
+
+
+class Pool:
+    """A memory pool on a device, which gives all back to CUDA when it goes, and earlier what has no array once it is closed."""
+
+    def __init__(self, cupy: Any, device: Any) -> None:
+        self.blocks = cupy.cuda.MemoryPool()
+        self.device = device
+        self.closed = False
+
+    def release(self) -> None:
+        """Give what no array uses back to CUDA."""
+        with self.device:
+            self.blocks.free_all_blocks()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.release()
+
+
+class Lease:
+    """A block of a pool in use: the owner of an array's memory.
+
+    It keeps the pool. CuPy's would else go while an exception or a caller holds arrays, and a pool that goes leaks every
+    allocation that it has divided between a living array and others.
+    """
+
+    def __init__(self, pool: Pool, block: Any) -> None:
+        self.pool, self.block = pool, block
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.block = None
+            if self.pool.closed:
+                self.pool.release()
+
+
+class CupyGpu:
+    """The CUDA device ``index``, as a `gpuboost.backends.cuda.gpu.Gpu`.
+
+    A call leaves the caller's current device as it is and works on the caller's current stream. Arrays come from a memory pool
+    of this object, not from CuPy's own, whose unused blocks go back to CUDA when memory is short or asked for.
+
+    Parameters
+    ----------
+    index : int
+        CUDA's number of the device.
+    """
+
+    def __init__(self, index: int) -> None:
+        import cupy
+
+        self.cupy = cupy
+        self.index = index
+        self.label = f"cuda:{index}"
+        self.device = cupy.cuda.Device(index)
+        attributes = self.device.attributes
+        self.limits = Limits(
+            n_multiprocessors=attributes["MultiProcessorCount"],
+            shared_per_block=attributes["MaxSharedMemoryPerBlockOptin"],
+            shared_per_multiprocessor=attributes["MaxSharedMemoryPerMultiprocessor"],
+        )
+        self.pool = Pool(cupy, self.device)
+        self.staging: Any = None
+        self.staged = 0
+
+    # ---- memory --------------------------------------------------------------------------------------------------------------
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> GpuArray:
+        n_bytes = math.prod(int(n) for n in shape) * np.dtype(dtype).itemsize
+        with self.device:
+            try:
+                block = self._malloc(n_bytes)
+            except self.cupy.cuda.memory.OutOfMemoryError as error:
+                free, total = self.free_bytes(), self.device.mem_info[1]
+                raise DeviceMemoryError(
+                    f"{self.label} has no room for an array of {n_bytes:,} bytes: {free:,} of its {total:,} bytes are free. "
+                    'Fewer rows, features or leaves need less; device="cpu" uses the memory of the computer.'
+                ) from error
+            memory = self.cupy.cuda.UnownedMemory(block.ptr, n_bytes, Lease(self.pool, block), self.index)
+            return self.cupy.ndarray(shape, dtype, self.cupy.cuda.MemoryPointer(memory, 0))
+
+    def _malloc(self, n_bytes: int) -> Any:
+        try:
+            return self.pool.blocks.malloc(n_bytes)
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            self.cupy.get_default_memory_pool().free_all_blocks()
+            return self.pool.blocks.malloc(n_bytes)
+
+    def put(self, array: NDArray[Any]) -> GpuArray:
+        source = np.asarray(array, order="C")
+        target = self.empty(source.shape, source.dtype)
+        with self.device:
+            staged = self._stage(source) if 0 < source.nbytes <= STAGING_BYTES else None
+            if staged is not None:
+                target.data.copy_from_host_async(staged, source.nbytes)
+            elif source.nbytes:
+                # CUDA may still read pageable memory when it returns, where the device can address it. So wait.
+                target.data.copy_from_host_async(source.ctypes.data, source.nbytes)
+                self.cupy.cuda.get_current_stream().synchronize()
+        return target
+
+    def _stage(self, source: NDArray[Any]) -> int | None:
+        """Copy an array to memory that stays unchanged until the device has read it, and return its address.
+
+        None if the computer has no memory left that can be page-locked.
+        """
+        if self.staging is None:
+            try:
+                self.staging = self.cupy.cuda.alloc_pinned_memory(STAGING_BYTES)
+            except self.cupy.cuda.runtime.CUDARuntimeError as error:
+                if error.status != OUT_OF_MEMORY:
+                    raise
+                return None
+        if self.staged + source.nbytes > STAGING_BYTES:
+            self.device.synchronize()
+            self.staged = 0
+        host = np.frombuffer(self.staging, np.uint8, source.nbytes, self.staged)
+        host[:] = source.reshape(-1).view(np.uint8)
+        address = int(self.staging.ptr) + self.staged
+        self.staged += -(-source.nbytes // 16) * 16
+        return address
+
+    def get(self, array: GpuArray) -> NDArray[Any]:
+        # The bytes that a view spans are copied as they are and looked at with its strides here: to gather them there, CuPy
+        # would compile a kernel of its own, which needs the headers of the CUDA toolkit.
+        first, end = span(array)
+        n_bytes = end - first
+        host = np.empty(n_bytes, np.uint8)
+        with self.device:
+            stream = self.cupy.cuda.get_current_stream()
+            if n_bytes:
+                (array.data + first).copy_to_host_async(host.ctypes.data, n_bytes, stream)
+            stream.synchronize()
+        seen: NDArray[Any] = np.ndarray(array.shape, array.dtype, host, -first, array.strides)
+        return seen if seen.flags.c_contiguous else seen.copy()
+
+    def zero(self, array: GpuArray) -> None:
+        with self.device:
+            array.data.memset_async(0, array.nbytes)
+
+    def adopt(self, matrix: Any) -> DeviceMatrix | None:
+        return adopt(self, matrix)
+
+    def free_bytes(self) -> int:
+        with self.device:
+            self.cupy.get_default_memory_pool().free_all_blocks()
+            blocks = self.pool.blocks
+            free = int(self.device.mem_info[0]) + int(blocks.free_bytes())
+            limit = int(blocks.get_limit())  # from CuPy's CUPY_GPU_MEMORY_LIMIT
+            return min(free, limit - int(blocks.used_bytes())) if limit else free
+
+    def close(self) -> None:
+        with self.device:
+            if self.staging is not None:
+                self.device.synchronize()
+                self.staging, self.staged = None, 0
+            self.pool.closed = True
+            self.pool.release()
+            self.pool = Pool(self.cupy, self.device)
+
+    # ---- kernels -------------------------------------------------------------------------------------------------------------
+
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
+    ) -> None:
+        with self.device:
+            function = FUNCTIONS.get((self.index, kernel.file, kernel.name)) or self.load(kernel)
+            if shared_bytes > function.shared_bytes:
+                with LOADING:  # the number follows the deed: other threads go by it
+                    function.call.max_dynamic_shared_size_bytes = max(function.shared_bytes, shared_bytes)
+                    function.shared_bytes = max(function.shared_bytes, shared_bytes)
+            function.call(grid, (block,), arguments, shared_mem=shared_bytes)
+
+    def load(self, kernel: Kernel) -> Function:
+        """Return a kernel, loaded from a fatbin of the same source if there is one, compiled if not.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If it cannot be compiled, or what the compiler made is not for this device.
+        DeviceMemoryError
+            If the device has no room for its code.
+        """
+        key = self.index, kernel.file, kernel.name
+        with LOADING, self.device:
+            if key not in FUNCTIONS:
+                try:
+                    call = self._prebuilt(kernel) or self._compiled(kernel)
+                except self.cupy.cuda.driver.CUDADriverError as error:
+                    if error.status != OUT_OF_MEMORY:
+                        raise
+                    raise DeviceMemoryError(f"{self.label} has no room for the kernel {kernel.name} ({error})") from error
+                FUNCTIONS[key] = Function.of(call)
+            return FUNCTIONS[key]
+
+    def _prebuilt(self, kernel: Kernel) -> Any | None:
+        path = fatbin.find(kernel.file)
+        if path is None:
+            return None
+        try:
+            return self.cupy.RawModule(path=str(path)).get_function(kernel.name)
+        except self.cupy.cuda.driver.CUDADriverError as error:
+            if error.status not in WRONG_BINARY:
+                raise
+            logging.getLogger("gpuboost").info("%s is not for %s: %s", path, self.label, error)
+            return None
+
+    def _compiled(self, kernel: Kernel) -> Any:
+        try:  # CuPy keeps the module in memory for the file's other kernels, and on disk
+            module = self.cupy.RawModule(code=kernels.source(kernel.file), options=kernels.OPTIONS)
+            return module.get_function(kernel.name)
+        except (self.cupy.cuda.compiler.CompileException, OSError, ImportError, RuntimeError) as error:
+            reason = self._why(error)
+            if reason is None:
+                raise
+            raise DeviceUnavailableError(f"{self.label}: {reason}") from error
+
+    def _why(self, error: Exception) -> str | None:
+        """Say why nothing was compiled, and what to do; None if the error is not about compiling."""
+        cuda = self.cupy.cuda
+        if isinstance(error, cuda.compiler.CompileException):
+            log = "\n".join(str(error).strip().splitlines()[:8])
+            return (
+                f"NVRTC {'.'.join(map(str, cuda.nvrtc.getVersion()))} does not compile for compute capability "
+                f"{self.device.compute_capability}. It may be too new or too old for the device. It said:\n{log}"
+            )
+        if isinstance(error, cuda.driver.CUDADriverError) and error.status in WRONG_BINARY:
+            return f"the driver refuses what NVRTC compiled ({error}). Upgrade CuPy with NVRTC, or the driver."
+        if isinstance(error, (cuda.driver.CUDADriverError, cuda.runtime.CUDARuntimeError)):
+            return None
+        if isinstance(error, OSError):
+            return f"CuPy cannot keep compiled kernels ({error}). Set CUPY_CACHE_DIR to a folder that can be written."
+        major = cuda.runtime.runtimeGetVersion() // 1000
+        return f"CuPy cannot compile ({error}). Install NVRTC and the CUDA headers: pip install {availability.toolkit(major)}"

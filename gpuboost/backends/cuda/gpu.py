@@ -1,0 +1,107 @@
+"""What the CUDA backend needs of a device: arrays and launches, and no more.
+
+`cupy_gpu` offers it on a CUDA card. The tests offer it on the CPU, with the same kernels compiled as C++, so
+that all of the backend's host code and all kernels run without a card.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpuboost.backends.cuda.kernels import Argument, Kernel
+
+GpuArray = Any
+"""An array on the device, with ``dtype``, ``shape``, ``nbytes``, ``flags.c_contiguous``, ``reshape``, ``view`` and slices."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a launch may use.
+
+    Attributes
+    ----------
+    n_multiprocessors : int
+    shared_per_block : int
+        Bytes of dynamic shared memory that a block may opt in to.
+    shared_per_multiprocessor : int
+        Bytes that the blocks on one multiprocessor share.
+    """
+
+    n_multiprocessors: int
+    shared_per_block: int
+    shared_per_multiprocessor: int
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceMatrix:
+    """A caller's matrix on the device, as it lies there.
+
+    Attributes
+    ----------
+    values : device array of uint8, shape (n_bytes,)
+        Its bytes, from the first element on.
+    dtype : numpy.dtype
+        A float of 32 or 64 bits, or an integer.
+    shape, strides : tuple of int
+        Rows and columns; strides in elements.
+    """
+
+    values: GpuArray
+    dtype: np.dtype[Any]
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+
+
+class Gpu(Protocol):
+    """A device. Work is queued in order; only `get` and `free_bytes` wait for it."""
+
+    label: str
+    """What estimators report as ``device_``, such as "cuda:0"."""
+    limits: Limits
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> GpuArray:
+        """Return a C-contiguous array with undefined contents.
+
+        Raises
+        ------
+        DeviceMemoryError
+            If there is no room for it.
+        """
+        ...
+
+    def put(self, array: NDArray[Any]) -> GpuArray:
+        """Return a C-contiguous copy of a host array."""
+        ...
+
+    def get(self, array: GpuArray) -> NDArray[Any]:
+        """Return a host copy of an array or view, when all work queued before is done."""
+        ...
+
+    def zero(self, array: GpuArray) -> None:
+        """Set a C-contiguous array or view to zero."""
+        ...
+
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
+    ) -> None:
+        """Queue a kernel. The arguments have been checked by `gpuboost.backends.cuda.kernels.launch`."""
+        ...
+
+    def adopt(self, matrix: Any) -> DeviceMatrix | None:
+        """Return a matrix that lies on a device as one on this device, without a copy where it is dense and here.
+
+        None if it is on the host.
+        """
+        ...
+
+    def free_bytes(self) -> int:
+        """Return how much memory can still be allocated."""
+        ...
+
+    def close(self) -> None:
+        """Give all memory back that is no longer referenced."""
+        ...

@@ -1,0 +1,319 @@
+"""The primitives over rows on the device: row state and statistics, and the use of trees.
+
+The host waits only for results that it is asked for. In a round of boosting that is once: `reweight` returns a promise of the
+new maximum, and `statistics` brings it together with all other small results.
+"""
+
+from __future__ import annotations
+
+from typing import Any, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost import fixedpoint
+from gpuboost.backends.base import Counts, Stats
+from gpuboost.backends.cuda.gpu import Gpu, GpuArray
+from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, launch
+from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.ensemble import Ensemble
+from gpuboost.tree import Tree
+
+IntArray = NDArray[np.int64]
+
+CELLS = 6144
+"""Pairs of int32 in ``group_sums``, or int64 in ``confusion``, that a block keeps in shared memory: 48 KB, which every device
+has without asking."""
+PAIRS = 2048
+"""(row, tree) pairs of a tile of ``predict``, TILE in ``predict.cu``."""
+TILE_ROWS = 32
+"""Rows of a tile where there are enough: one warp's, so that the codes of all tiles at work stay in the first-level cache."""
+SLAB_BYTES = 32 << 20
+"""Trees travel to the device in pieces of about this size."""
+
+
+class Pending:
+    """A maximum that the device works out. ``float()`` waits for it, once."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.bits = gpu.empty((1,), np.uint64)
+        self.value: float | None = None
+        gpu.zero(self.bits)
+
+    def __float__(self) -> float:
+        if self.value is None:
+            self.value = float(self.gpu.get(self.bits).view(np.float64)[0])
+        return self.value
+
+
+class CudaRows:
+    """The primitives over rows; see `gpuboost.backends.base`."""
+
+    gpu: Gpu
+    buffers: dict[str, GpuArray]
+
+    # ---- moving data -------------------------------------------------------------------------------------------------------
+
+    def put(self, array: NDArray[Any]) -> GpuArray:
+        return self.gpu.put(np.ascontiguousarray(array))
+
+    def get(self, array: GpuArray) -> NDArray[Any]:
+        return self.gpu.get(array)
+
+    def _int32(self, array: GpuArray) -> GpuArray:
+        """Return ``array`` if it is int32; other integers make a detour over the host."""
+        return array if array.dtype == np.int32 else self.gpu.put(self.gpu.get(array).astype(np.int32))
+
+    def _zeros(self, n: int) -> GpuArray:
+        """Return ``n`` int64 for sums, which start at zero. All calls share their memory: get them before the next call."""
+        if "sums" not in self.buffers or self.buffers["sums"].shape[0] < n:
+            self.buffers["sums"] = self.gpu.empty((n,), np.int64)
+        sums = self.buffers["sums"][:n]
+        self.gpu.zero(sums)
+        return sums
+
+    # ---- the shape of launches ---------------------------------------------------------------------------------------------
+
+    def _pairs(self, n_rows: int, n_channels: int, rows_each: int = 1, threads: int = 2048) -> tuple[tuple[int], int]:
+        """Return the grid and block for a kernel whose threads keep to a channel.
+
+        A thread has at least ``rows_each`` rows, a multiprocessor about ``threads`` threads.
+        """
+        block = best_block(n_channels)
+        rows_at_once = max(1, block // n_channels)
+        n_blocks = -(-n_rows // (rows_at_once * rows_each))
+        return (min(n_blocks, threads // block * self.gpu.limits.n_multiprocessors),), block
+
+    def _sums(self, n_rows: int, n_channels: int) -> tuple[tuple[int], int]:
+        """Return the grid and block for a kernel that sums over rows: few blocks, as each adds its sums to the others'."""
+        return self._pairs(n_rows, n_channels, rows_each=4, threads=1024)
+
+    # ---- row state and statistics ------------------------------------------------------------------------------------------
+
+    def maximum(self, state: GpuArray) -> float:
+        largest = Pending(self.gpu)
+        n = state.shape[0] * state.shape[1]
+        grid = (min(-(-n // 1024), 4 * self.gpu.limits.n_multiprocessors),)
+        launch(self.gpu, "maximum", grid, (state, largest.bits, n))
+        return float(largest)
+
+    def channel_sums(self, state: GpuArray, repeat: GpuArray, shift: int) -> IntArray:
+        sums = self._zeros(state.shape[1])
+        self._channel_sums(state, repeat, None, sums, shift)
+        return self.gpu.get(sums)
+
+    def _channel_sums(
+        self, state: GpuArray, repeat: GpuArray, maximum: GpuArray | None, sums: GpuArray, shift: int = 0
+    ) -> None:
+        """Sum with the first shift of ``maximum``, or with ``shift`` if that is None."""
+        grid, block = self._sums(*state.shape)
+        launch(self.gpu, "channel_sums", grid, (state, repeat, maximum, sums, *state.shape, shift), block=block)
+
+    def quantise(self, state: GpuArray, signs: GpuArray, repeat: GpuArray, shift: int, counts: Counts | None = None) -> Stats:
+        n_classes, n_channels = state.shape[1], state.shape[1] + (counts is not None)
+        sums = self._zeros(n_channels + n_classes)
+        q = self._quantise(state, signs, repeat, counts, None, sums, shift)
+        host = self.gpu.get(sums)
+        return Stats(q, shift, host[:n_channels], host[n_channels:], counts.minimum if counts else 0)
+
+    def _quantise(
+        self,
+        state: GpuArray,
+        signs: GpuArray,
+        repeat: GpuArray,
+        counts: Counts | None,
+        chosen: GpuArray | None,
+        sums: GpuArray,
+        shift: int = 0,
+    ) -> GpuArray:
+        """Return q with the shift that was ``chosen`` on the device, or with ``shift`` if that is None.
+
+        ``sums`` gets the signed sums and the mass.
+        """
+        (n_rows, n_classes), of_row = state.shape, counts.of_row if counts else None
+        n_channels = n_classes + (counts is not None)
+        q = self.gpu.empty((1, n_rows, n_channels), np.int32)  # never reused: other sets have statistics too
+        grid, block = self._sums(n_rows, n_channels)
+        results = (q, sums[:n_channels], sums[n_channels:])
+        sizes = (n_rows, n_classes, n_channels)
+        launch(self.gpu, "quantise", grid, (state, signs, repeat, of_row, chosen, *results, *sizes, shift), block=block)
+        return q
+
+    def statistics(
+        self,
+        state: GpuArray,
+        signs: GpuArray,
+        repeat: GpuArray,
+        n_rows: int,
+        maximum: SupportsFloat,
+        counts: Counts | None = None,
+    ) -> Stats:
+        """Quantise with the shift rule worked out on the device: one transfer brings all small results."""
+        fixedpoint.final_shift(0, 0, n_rows)  # raises if there are too many rows
+        n_classes, n_channels = state.shape[1], state.shape[1] + (counts is not None)
+        bits = maximum.bits if isinstance(maximum, Pending) else self.gpu.put(np.array([float(maximum)]).view(np.uint64))
+        results = self._zeros(2 + n_classes + n_channels + n_classes)
+        chosen, first_sums, sums = results[:2], results[2 : 2 + n_classes], results[2 + n_classes :]
+        self._channel_sums(state, repeat, bits, first_sums)
+        launch(self.gpu, "choose_shift", (1,), (bits, first_sums, chosen, n_classes, n_rows), block=32)
+        q = self._quantise(state, signs, repeat, counts, chosen, sums)
+
+        host = self.gpu.get(results)
+        shift, largest = int(host[0]), float(host[1:2].view(np.float64)[0])
+        if isinstance(maximum, Pending):
+            maximum.value = largest
+        expected = fixedpoint.final_shift(fixedpoint.first_shift(largest), int(host[2 : 2 + n_classes].max()), n_rows)
+        if shift != expected:
+            raise RuntimeError(f"the device chose the shift {shift}, but the shift rule gives {expected}")
+        signed, mass = np.split(host[2 + n_classes :], [n_channels])
+        return Stats(q, shift, signed, mass, counts.minimum if counts else 0)
+
+    def flip(self, stats: Stats, group: GpuArray, signs: NDArray[np.int8]) -> Stats:
+        _, n_rows, n_channels = stats.q.shape
+        flipped, sums = self.gpu.empty(stats.q.shape, np.int32), self._zeros(n_channels)
+        grid, block = self._sums(n_rows, n_channels)
+        own = (stats.q, self._int32(group), self.put(signs), flipped, sums)
+        launch(self.gpu, "flip", grid, (*own, n_rows, stats.n_classes, n_channels), block=block)
+        return Stats(flipped, stats.shift, self.gpu.get(sums), stats.mass, stats.min_count)
+
+    def group_sums(self, stats: Stats, group: GpuArray, n_groups: int) -> tuple[IntArray, IntArray]:
+        _, n_rows, n_channels = stats.q.shape
+        n_classes = stats.n_classes
+        classes = min(n_classes, max(1, CELLS // n_groups))  # of a tile
+        groups = min(n_groups, CELLS // classes)
+        sums = self._zeros(2 * n_groups * n_classes).reshape(2, n_groups, n_classes)
+        (n_blocks,), block = self._pairs(n_rows, classes, rows_each=16, threads=512)
+        grid = (n_blocks, -(-n_classes // classes), -(-n_groups // groups))
+        sizes = (n_rows, n_groups, n_classes, n_channels, groups, classes)
+        own = (stats.q, self._int32(group), sums[0], sums[1])
+        launch(self.gpu, "group_sums", grid, (*own, *sizes), block=block, shared_bytes=8 * groups * classes)
+        signed, mass = self.gpu.get(sums)
+        return signed, mass
+
+    def row_mass(self, stats: Stats) -> IntArray:
+        n_trees, n_rows, n_channels = stats.q.shape
+        mass = self._zeros(n_trees * n_rows)
+        first = stats.n_classes - 1 if stats.criterion == "newton" else 0
+        grid, block = self._pairs(len(mass), 1)
+        launch(self.gpu, "row_mass", grid, (stats.q, mass, len(mass), first, stats.n_classes, n_channels), block=block)
+        return self.gpu.get(mass).reshape(n_trees, n_rows)
+
+    def reweight(self, state: GpuArray, signs: GpuArray, group: GpuArray, table: NDArray[np.float64]) -> Pending:
+        maximum = Pending(self.gpu)
+        grid, block = self._pairs(*state.shape)
+        own = (state, signs, self._int32(group), self.put(table), maximum.bits)
+        launch(self.gpu, "reweight", grid, (*own, *state.shape, fixedpoint.STATE_FLOOR), block=block)
+        return maximum
+
+    def project(
+        self, state: GpuArray, signs: GpuArray, coefficients: NDArray[np.float64]
+    ) -> tuple[GpuArray, GpuArray, Pending]:
+        n_rows, n_classes = state.shape
+        magnitude, side = self.gpu.empty((n_rows, 1), np.float64), self.gpu.empty((n_rows, 1), np.int8)
+        maximum = Pending(self.gpu)
+        grid, block = self._pairs(n_rows, 1)
+        own = (state, signs, self.put(coefficients), magnitude, side, maximum.bits)
+        launch(self.gpu, "project", grid, (*own, n_rows, n_classes, fixedpoint.STATE_FLOOR), block=block)
+        return magnitude, side, maximum
+
+    # ---- using trees -------------------------------------------------------------------------------------------------------
+
+    def apply(self, tree: Tree, data: CudaMatrix) -> GpuArray:
+        leaf = self.gpu.empty((data.n_rows,), np.int32)
+        nodes = self.gpu.put(node_records(tree))
+        grid, block = self._pairs(data.n_rows, 1)
+        launch(self.gpu, "apply", grid, (nodes, data.codes, leaf, data.n_rows, tree.first), block=block)
+        return leaf
+
+    def set_bit(self, cell: GpuArray, bit: int, data: CudaMatrix, feature: int, cut: int, missing_left: bool) -> None:
+        grid, block = self._pairs(data.n_rows, 1)
+        own = (data.codes, cell, data.n_rows, feature, cut, int(missing_left), bit)
+        launch(self.gpu, "set_bit", grid, own, block=block)
+
+    def predict(self, ensemble: Ensemble, data: CudaMatrix, scores: GpuArray, first: int, stop: int) -> None:
+        n_rows, n_classes = scores.shape
+        rows = TILE_ROWS
+        while rows > 8 and n_rows < rows * 4 * self.gpu.limits.n_multiprocessors:  # few rows: use the whole device all the same
+            rows //= 2
+        block = best_block(rows * n_classes)
+        for start, end in slabs(ensemble, first, stop):
+            nodes, roots = (self.gpu.put(array) for array in flat_trees(ensemble, start, end))
+            values = self.put(ensemble.values[ensemble.leaf_offset[start] : ensemble.leaf_offset[end]])
+            arguments = (nodes, roots, values, data.codes, scores, n_rows, end - start, n_classes, rows, PAIRS // rows)
+            launch(self.gpu, "predict", (-(-n_rows // rows),), arguments, block=block)
+
+    def add_scores(self, scores: GpuArray, group: GpuArray, values: NDArray[np.float64]) -> None:
+        grid, block = self._pairs(*scores.shape)
+        launch(self.gpu, "add_scores", grid, (scores, self._int32(group), self.put(values), *scores.shape), block=block)
+
+    def error(self, scores: GpuArray, target: GpuArray, units: GpuArray) -> int:
+        n_rows, n_classes = scores.shape
+        labels, signs = (self._int32(target), None) if len(target.shape) == 1 else (None, target)
+        lanes = lanes_of_row(n_classes)
+        wrong = self._zeros(1)
+        grid = (min(-(-n_rows * lanes // 1024), 8 * self.gpu.limits.n_multiprocessors),)
+        launch(self.gpu, "errors", grid, (scores, labels, signs, units, wrong, n_rows, n_classes, lanes))
+        return int(self.gpu.get(wrong)[0])
+
+    def confusion(self, scores: GpuArray, target: GpuArray, units: GpuArray) -> IntArray:
+        n_rows, n_classes = scores.shape
+        lanes, in_shared = lanes_of_row(n_classes), n_classes**2 <= CELLS
+        counts = self._zeros(n_classes**2).reshape(n_classes, n_classes)
+        grid = (min(-(-n_rows * lanes // 1024), 2 * self.gpu.limits.n_multiprocessors),)
+        arguments = (scores, self._int32(target), units, counts, n_rows, n_classes, lanes, int(in_shared))
+        launch(self.gpu, "confusion", grid, arguments, shared_bytes=8 * n_classes**2 * in_shared)
+        return self.gpu.get(counts)
+
+
+# ---- the shape of launches ---------------------------------------------------------------------------------------------------
+
+
+def lanes_of_row(n_classes: int) -> int:
+    """Return how many lanes of a warp share a row's scores: a power of two."""
+    return min(32, 1 << (n_classes - 1).bit_length())
+
+
+def best_block(n: int) -> int:
+    """Return how many threads a block needs to be busy with things that come ``n`` at a time: 128 .. 256, whole warps."""
+
+    def busy(block: int) -> float:
+        return block // n * n / block if n <= block else n / (-(-n // block) * block)
+
+    return max(range(128, DEFAULT_BLOCK + 1, 32), key=lambda block: (busy(block), block))
+
+
+# ---- trees for the device ----------------------------------------------------------------------------------------------------
+
+
+def node_records(trees: Tree | Ensemble, nodes: slice = slice(None)) -> NDArray[np.int32]:
+    """Return inner nodes as ``predict.cu`` reads them, shape (n_nodes, 4)."""
+    cut = trees.cut[nodes] + 256 * trees.missing_left[nodes].astype(np.int32)
+    return np.stack([trees.feature[nodes], cut, trees.left[nodes], trees.right[nodes]], axis=1).astype(np.int32)
+
+
+def slabs(ensemble: Ensemble, first: int, stop: int) -> list[tuple[int, int]]:
+    """Divide the trees ``first .. stop - 1`` into ranges of about `SLAB_BYTES`, of one tree at least."""
+    size = 16 * ensemble.node_offset + 8 * ensemble.n_classes * ensemble.leaf_offset
+    ranges = []
+    while first < stop:
+        end = int(np.searchsorted(size, size[first] + SLAB_BYTES, side="right")) - 1
+        end = min(stop, max(first + 1, end))
+        ranges.append((first, end))
+        first = end
+    return ranges
+
+
+def flat_trees(ensemble: Ensemble, first: int, stop: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the nodes of the trees ``first .. stop - 1`` in one array, (n_nodes, 4), and where each tree begins, (n_trees,).
+
+    Nodes and leaves are numbered through from tree to tree.
+    """
+    node_offset, leaf_offset = (o[first : stop + 1] - o[first] for o in (ensemble.node_offset, ensemble.leaf_offset))
+    n_nodes = np.diff(node_offset)
+    node_base, leaf_base = (np.repeat(o[:-1], n_nodes)[:, None] for o in (node_offset, leaf_offset))
+    nodes = node_records(ensemble, slice(ensemble.node_offset[first], ensemble.node_offset[stop]))
+    children = nodes[:, 2:]
+    children[:] = np.where(children >= 0, children + node_base, children - leaf_base)  # ~leaf - base is ~(leaf + base)
+    roots = np.where(n_nodes > 0, node_offset[:-1], ~leaf_offset[:-1])
+    return nodes, roots.astype(np.int32)

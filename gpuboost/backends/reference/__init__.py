@@ -1,0 +1,1 @@
+"""The NumPy backend: the reference that the others are tested against."""

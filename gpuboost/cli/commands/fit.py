@@ -1,0 +1,402 @@
+"""``gpuboost fit``."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+
+from gpuboost.cli import options
+from gpuboost.cli.interrupts import interrupt_on
+from gpuboost.cli.program import Command, Interrupted
+from gpuboost.cli.run_record import RunRecord, digest, read_record
+
+OTHER_KINDS = (".csv", ".tsv", ".gz", ".parquet", ".feather", ".npy", ".npz", ".json", ".pkl", ".joblib", ".onnx")
+"""Suffixes that would mislead about what a model file is."""
+
+DEFAULT_EVERY = 50
+
+
+@click.command(cls=Command)
+@click.argument("data")
+@click.option("--target", metavar="COL", help="The column of the labels: its name, or its number from 0 (-1 is the last one).")
+@click.option("--target-file", metavar="FILE", help="The labels, if they are in a .npy file of their own.")
+@click.option("--algorithm", default="adaboost-mh", show_default=True, metavar="NAME", help="See gpuboost algorithms.")
+@click.option(
+    "--out", required=True, metavar="MODEL", help="The model file to write; one that is there is replaced at the end."
+)
+@click.option("--valid", metavar="DATA", help="A table to watch while training; early stopping looks at it.")
+@click.option("--weight", metavar="COL", help="A column of row weights for training.")
+@click.option("--drop", multiple=True, metavar="COL", help="A column to leave out; repeatable.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the estimator, such as n_estimators=500.",
+)
+@options.cost_option
+@click.option("--checkpoint", type=click.IntRange(min=1), metavar="N", help="Write MODEL.checkpoint every N rounds.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help=f"Go on from MODEL.checkpoint; every {DEFAULT_EVERY} rounds if not said.",
+)
+@options.device_option
+@options.jobs_option
+@options.no_header_option
+@options.missing_option
+@options.json_option
+@options.quiet_option
+def fit(
+    data: str,
+    target: str | None,
+    target_file: str | None,
+    algorithm: str,
+    out: str,
+    valid: str | None,
+    weight: str | None,
+    drop: tuple[str, ...],
+    settings: tuple[str, ...],
+    cost_matrix: str | None,
+    checkpoint: int | None,
+    resume: bool,
+    device: str | int,
+    jobs: int | None,
+    no_header: bool,
+    missing: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Train a classifier on the table DATA and write it to a model file.
+
+    All columns but the target, the weight and those that are dropped are features, and must hold numbers. The same command
+    writes the same bytes on every device, with any number of threads, and after any number of interruptions (random_state is 0
+    unless set).
+
+    A .npz file has a matrix X and labels y, or one array a column. Of one with X_train, y_train, X_test and y_test, fit takes
+    the training rows, and predict and evaluate take the others.
+    """
+    from gpuboost.cli.outputs import check_output
+    from gpuboost.cli.reading.tables import Reading
+    from gpuboost.cli.settings import parse, set_all
+    from gpuboost.devices import open_backend
+
+    interrupt_on("SIGTERM", "SIGHUP")  # what ends a container, and a terminal that is closed
+    printer = options.Printer(as_json, quiet)
+    printer.note_compiling()
+    check_algorithm(algorithm)
+    parameters = parse(settings, algorithm)
+    if out.lower().endswith(OTHER_KINDS):
+        raise ValueError(f"--out {out} has the suffix of another kind of file; choose for instance .safetensors")
+    read = (data, target_file, valid, cost_matrix)
+    check_output(out, (), read)
+    if checkpoint or resume:
+        check_output(checkpoint_of(out), (), read, what="the checkpoint")
+    if target_file and valid:
+        raise click.UsageError("--valid needs its own labels: with --target-file, put X and y into .npz files instead")
+    open_backend(device, jobs).close()  # before anything takes time
+    reading = Reading(not no_header, missing, printer.note)
+    sets = read_sets(reading, data, target, target_file, valid, weight, drop)
+    estimator = make_estimator(algorithm, parameters, cost_matrix, sets.classes)
+    set_all(estimator, device=device, n_jobs=jobs, random_state=parameters.get("random_state", 0))
+    record = RunRecord(
+        sets.target, sorted(set(missing)), sets.layout, chosen(algorithm, estimator, sets, weight), sets.digest()
+    )
+    if resume and finished(out, record):
+        text = f"{out} is the finished model of this very run: there is nothing to do"
+        printer.result({"model": out, "finished_before": True}, text)
+        return
+    every = checkpoint or (DEFAULT_EVERY if resume else None)
+    run = Run(estimator, sets, record, out, every, printer)
+    run.start(resume)
+    printer.result(*run.train())
+
+
+def checkpoint_of(out: str) -> str:
+    """Return the checkpoint of a model file."""
+    return f"{out}.checkpoint"
+
+
+def check_algorithm(name: str) -> None:
+    """Raise a UsageError for an algorithm that there is not."""
+    from gpuboost import ALGORITHMS
+    from gpuboost.messages import did_you_mean
+
+    if name not in ALGORITHMS:
+        hint = did_you_mean(name, ALGORITHMS)
+        raise click.UsageError(f"--algorithm {name}: there is no such algorithm{hint}; known are {', '.join(ALGORITHMS)}")
+
+
+# ---- data --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sets:
+    """What a model is trained on.
+
+    Attributes
+    ----------
+    X, y, weights
+        As an estimator takes them.
+    valid : tuple or None
+        X and y of the validation set.
+    classes : list
+        The labels.
+    layout : Layout
+    target : str or None
+        The target's column, where it has a name.
+    """
+
+    X: Any
+    y: Any
+    weights: Any
+    valid: tuple[Any, Any] | None
+    classes: list[Any]
+    layout: Any
+    target: str | None
+
+    def digest(self) -> str:
+        """Return the digest of all data."""
+        return digest(self.X, self.y, self.weights, *(self.valid or ()))
+
+
+def read_sets(
+    reading: Any,
+    data: str,
+    target: str | None,
+    target_file: str | None,
+    valid: str | None,
+    weight: str | None,
+    drop: tuple[str, ...],
+) -> Sets:
+    """Read and check the training set and the validation set."""
+    from gpuboost.cli.reading.labels import class_numbers, refuse_unknown
+    from gpuboost.cli.reading.layout import Layout, libsvm_width, training_columns
+    from gpuboost.cli.reading.tables import kind_of
+    from gpuboost.cli.reading.targets import read_labels, target_key
+    from gpuboost.inputs.label_values import python_labels
+
+    table = reading.read(data)
+    y = read_labels(table, target, target_file)
+    key = target if target_file else target_key(table, target)
+    features = training_columns(table, key, weight, drop)
+    weights = None if weight is None else table.weights(weight)
+    X = table.features(features)
+    classes = sorted(set(python_labels(y if weights is None else y[weights > 0])))
+    if len(classes) < 2:
+        only = f"the one class {classes[0]!r}" if classes else "no row of positive weight"
+        raise ValueError(f"{table.path} has {only}; there must be two or more to tell apart: is the target right?")
+    for remark in doubts(classes, len(y)):
+        reading.note(f"Note: {table.path}: {remark}")
+    others = [table.names[i] for i in range(table.n_columns) if i not in features] if table.names else []
+    names = [table.names[i] for i in features] if table.names else None
+    layout = Layout(names, features, table.n_columns, others)
+    watched = None
+    if valid is not None:
+        table = reading.read(valid, "test" if valid == data else "train")
+        table = libsvm_width(table, layout.n_columns) if kind_of(valid) == "libsvm" else table
+        labels = read_labels(table, key, None)
+        numbers = class_numbers(labels, classes)
+        refuse_unknown(labels, numbers, classes, f"{table.path}: the target")
+        watched = (table.features(layout.find(table, reading.note)), np.array(classes, y.dtype)[numbers])
+    return Sets(X, y, weights, watched, classes, layout, key)
+
+
+def doubts(classes: list[Any], n_rows: int) -> list[str]:
+    """Return what speaks against labels being what they are taken for."""
+    from gpuboost.cli.reading.text_files import MISSING
+
+    remarks = []
+    if len(classes) > max(n_rows / 2, 20):
+        remarks.append(f"there are {len(classes)} classes for {n_rows} rows: is the target right?")
+    if blank := [label for label in classes if label in MISSING]:
+        remarks.append(f"{blank[0]!r} is one of the classes; if it stands for a missing label, leave these rows out")
+    return remarks
+
+
+def make_estimator(algorithm: str, parameters: dict[str, Any], cost_matrix: str | None, classes: list[Any]) -> Any:
+    """Return the estimator; parameters that speak of classes get the labels for the texts."""
+    import gpuboost
+    from gpuboost.cli.reading.cost_files import read_costs
+    from gpuboost.cli.reading.labels import by_label
+    from gpuboost.cli.settings import label_of
+
+    kind = getattr(gpuboost, gpuboost.ALGORITHMS[algorithm])
+    parameters = dict(parameters)
+    if isinstance(parameters.get("class_weight"), dict):
+        parameters["class_weight"] = by_label(parameters["class_weight"], classes)
+    if "base_class" in parameters:
+        parameters["base_class"] = label_of(parameters["base_class"], classes)
+    if cost_matrix is not None:
+        if "cost_matrix" not in kind().get_params():
+            raise click.UsageError(
+                f"--cost-matrix: {algorithm} does not train by costs; use --algorithm rebel, or train without and give "
+                "--cost-matrix to predict, which decides by costs (often cheaper)"
+            )
+        parameters["cost_matrix"] = read_costs(cost_matrix, classes)
+    return kind(**parameters)
+
+
+def chosen(algorithm: str, estimator: Any, sets: Sets, weight: str | None) -> dict[str, str]:
+    """Return what decides the model beside the data, as text."""
+    from gpuboost.persistence.model_file import OF_THE_MACHINE
+
+    values = {name: value for name, value in sorted(estimator.get_params().items()) if name not in OF_THE_MACHINE}
+    # NumPy abbreviates large matrices, and their numbers.
+    parameters = {name: repr(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values.items()}
+    return {"algorithm": algorithm, "target": str(sets.target), "weight": str(weight), **parameters}
+
+
+# ---- training ----------------------------------------------------------------------------------------------------------------
+
+
+def finished(out: str, record: RunRecord) -> bool:
+    """Whether a model file is there already, made by the same run."""
+    from gpuboost.errors import ModelFormatError
+    from gpuboost.persistence.model_file import describe
+
+    try:
+        earlier = read_record(describe(out)["extra"])
+    except (OSError, ModelFormatError):
+        return False
+    return earlier is not None and record.difference(earlier) == ""
+
+
+@dataclass
+class Run:
+    """A training, perhaps the continuation of one.
+
+    Attributes
+    ----------
+    estimator : BoostingClassifier
+    sets : Sets
+    record : RunRecord
+    out : str
+        The model file.
+    every : int or None
+        Rounds between two checkpoints.
+    printer : Printer
+    done : int
+        Rounds that a checkpoint has brought.
+    """
+
+    estimator: Any
+    sets: Sets
+    record: RunRecord
+    out: str
+    every: int | None
+    printer: options.Printer
+    done: int = 0
+
+    @property
+    def checkpoint(self) -> str:
+        """The file of the checkpoint."""
+        return checkpoint_of(self.out)
+
+    def start(self, resume: bool) -> None:
+        """Load the checkpoint if the run is to go on, or say that there is none.
+
+        Raises
+        ------
+        ValueError
+            If it is of another run, or cannot be read.
+        """
+        import gpuboost
+        from gpuboost.cli.settings import set_all
+        from gpuboost.persistence.model_file import describe
+
+        if not os.path.exists(self.checkpoint):
+            if resume:
+                self.printer.note(f"There is no checkpoint {self.checkpoint}: starting from the beginning")
+            return
+        if not resume:
+            if self.every:
+                self.printer.note(f"Note: {self.checkpoint} of an earlier run will be replaced (--resume would go on from it)")
+            return
+        earlier = read_record(describe(self.checkpoint)["extra"])
+        difference = self.record.difference(earlier) if earlier else "gpuboost fit did not write it"
+        if difference:
+            raise ValueError(
+                f"--resume: {self.checkpoint} is of another run: {difference}; repeat the command of that run, or delete the "
+                "checkpoint to start from the beginning"
+            )
+        model = gpuboost.load(self.checkpoint, device=self.estimator.device, n_jobs=self.estimator.n_jobs)
+        set_all(model, warm_start=True, n_estimators=self.estimator.n_estimators)
+        self.estimator = model
+        self.done = int(model.n_estimators_)
+        self.printer.note(f"Going on from round {self.done} of {self.checkpoint}")
+
+    def train(self) -> tuple[dict[str, Any], str]:
+        """Train and save; return the facts, and what to print."""
+        from gpuboost.cli.progress import ProgressReport
+        from gpuboost.cli.settings import set_all
+        from gpuboost.persistence.checkpoint import Checkpoint
+
+        report = None if self.printer.quiet else ProgressReport(self.estimator.n_estimators, self.done)
+        callbacks: list[Any] = [] if report is None else [report]
+        if self.every:
+            callbacks.append(Checkpoint(self.checkpoint, every=self.every, extra=self.record.extra()))
+        set_all(self.estimator, callbacks=callbacks)
+        begun = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "interrupted after")  # `Interrupted` says it
+                self.estimator.fit(self.sets.X, self.sets.y, sample_weight=self.sets.weights, eval_set=self.sets.valid)
+        except KeyboardInterrupt:
+            raise Interrupted(self.left()) from None
+        finally:
+            if report is not None:
+                report.close()
+        if self.estimator.stop_reason_ == "interrupted":
+            raise Interrupted(self.left())
+        return self.save(time.perf_counter() - begun)
+
+    def left(self) -> str:
+        """Return what an interrupt leaves."""
+        if self.every and os.path.exists(self.checkpoint):
+            return f"{self.checkpoint} is kept; the same command with --resume goes on from it"
+        hint = "" if self.every else " (--checkpoint N would keep the work of every N rounds)"
+        return f"nothing was written{hint}"
+
+    def save(self, seconds: float) -> tuple[dict[str, Any], str]:
+        """Write the model; return the facts, and what to print."""
+        from gpuboost.persistence.model_file import describe, save
+
+        model = self.estimator
+        save(model, self.out, self.record.extra())
+        if self.every and os.path.exists(self.checkpoint):
+            os.unlink(self.checkpoint)
+        written = describe(self.out)
+        last = {k: v[model.n_estimators_ - 1] for k, v in model.history_.items() if k.endswith(("_error", "_cost"))}
+        facts = {
+            "model": self.out,
+            "algorithm": self.record.options["algorithm"],
+            "rows": len(self.sets.y),
+            "features": int(model.n_features_in_),
+            "classes": len(model.classes_),
+            "rounds": int(model.n_estimators_),
+            "rounds_run": written["n_rounds_run"],
+            "resumed_from": self.done,
+            "stop_reason": model.stop_reason_,
+            **last,
+            "device": str(model.device_),
+            "seconds": seconds,
+            "digest": written["digest"],
+            "sha256": written["sha256"],
+        }
+        how = options.ending(model.stop_reason_, facts["rounds"], facts["rounds_run"])
+        errors = "".join(f", {name.replace('_', ' ')} {100 * last[name]:.2f} %" for name in last if name.endswith("_error"))
+        watched = model.history_.get("valid_error", [])
+        if watched and not model.early_stopping and min(watched) < watched[-1]:
+            best = min(range(len(watched)), key=watched.__getitem__)
+            errors += f" (lowest {100 * watched[best]:.2f} % in round {best + 1}; see --set early_stopping=patience)"
+        return facts, (
+            f"{facts['rows']} rows, {facts['features']} features, {facts['classes']} classes: {facts['rounds']} rounds in "
+            f"{seconds:.1f} s on {facts['device']} ({how}){errors}\n{self.out}: sha256 {written['sha256']}"
+        )

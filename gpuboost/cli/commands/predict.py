@@ -1,0 +1,79 @@
+"""``gpuboost predict``."""
+
+from __future__ import annotations
+
+import click
+
+from gpuboost.cli import options
+from gpuboost.cli.program import Command
+
+
+@click.command(cls=Command)
+@click.argument("model")
+@click.argument("data")
+@click.option(
+    "--out",
+    required=True,
+    metavar="FILE",
+    help="CSV, .csv.gz, TSV, Parquet, Feather, .npy, .npz; - prints CSV.",
+)
+@click.option("--proba", is_flag=True, help="Write the probabilities of the classes, too.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COL",
+    help="Put a column of DATA, such as an identifier, before the predictions. May be given several times.",
+)
+@options.cost_option
+@options.device_option
+@options.jobs_option
+@options.no_header_option
+@options.missing_option
+@options.json_option
+@options.quiet_option
+def predict(
+    model: str,
+    data: str,
+    out: str,
+    proba: bool,
+    keep: tuple[str, ...],
+    cost_matrix: str | None,
+    device: str | int,
+    jobs: int | None,
+    no_header: bool,
+    missing: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Predict the labels of the rows of DATA by MODEL.
+
+    Columns are found by their names, in any order; others are ignored. With a cost matrix the labels are those of least
+    expected cost.
+    """
+    from gpuboost.cli.models import open_model
+    from gpuboost.cli.outputs import SUFFIXES, check_output, standard_output, write_predictions
+    from gpuboost.cli.reading.cost_files import read_costs
+
+    if out == "-" and as_json:
+        raise click.UsageError("--out - and --json both write to the standard output; give a file")
+    if out == "-":
+        standard_output()
+    else:
+        check_output(out, SUFFIXES, (model, data, cost_matrix))
+    if keep and out.lower().endswith((".npy", ".npz")):
+        raise click.UsageError(f"--keep needs a table to put columns into, and {out} is none; give a .csv or .parquet")
+    printer = options.Printer(as_json, quiet)
+    printer.note_compiling()
+    fitted = open_model(model, device, jobs)
+    costs = read_costs(cost_matrix, fitted.classes) if cost_matrix else None
+    table, X = fitted.rows(data, header=not no_header, missing=missing, note=printer.note)
+    if (proba or cost_matrix) and not hasattr(fitted.estimator, "predict_proba"):
+        raise ValueError(
+            f"{model} was trained by costs: it has no probabilities (--proba), and no others to decide by (--cost-matrix)"
+        )
+    kept = dict(table.copied(key) for key in keep)
+    labels = fitted.estimator.predict(X, cost_matrix=costs)
+    probabilities = fitted.estimator.predict_proba(X) if proba else None
+    write_predictions(out, labels, probabilities, fitted.estimator.classes_, kept)
+    if out != "-":
+        printer.result({"out": out, "rows": len(labels)}, f"{out}: predictions for {len(labels)} rows")

@@ -1,0 +1,1 @@
+"""What the command line reads: tables, their columns, labels and targets."""

@@ -1,0 +1,342 @@
+"""Model files: what of a fitted classifier is kept, and how it comes back.
+
+Everything that the model consists of is kept, and what it takes to continue it; nothing of the machine or the moment: equal
+models are equal files, wherever and in however many sessions they were trained. See `persistence.safetensors` for the container.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from hashlib import file_digest
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import gpuboost
+from gpuboost.binning import BinMapper
+from gpuboost.ensemble import Ensemble
+from gpuboost.inputs.label_values import label_keys
+from gpuboost.persistence.atomic_write import write_whole
+from gpuboost.persistence.checks import check_bins, check_ensemble
+from gpuboost.persistence.safetensors import Arrays, TensorFile, bad_file, pack, read
+from gpuboost.persistence.values import decode, decode_labels, encode, encode_labels
+
+if TYPE_CHECKING:
+    from gpuboost.estimators import BoostingClassifier
+
+OF_THE_MACHINE = ("device", "n_jobs", "verbose", "warm_start", "callbacks")
+"""Parameters that say nothing about the model."""
+
+TYPES: dict[str, Any] = {
+    "gpuboost": str,
+    "estimator": str,
+    "parameters": dict,
+    "classes": dict,
+    "multi_label": bool,
+    "n_features": int,
+    "feature_names": (list, type(None)),
+    "seed": (int, type(None)),
+    "stop_reason": str,
+    "fitted": dict,
+    "history": list,
+    "extra": dict,
+}
+"""What stands in a file beside the checksum and the format."""
+
+ENSEMBLE = {
+    "node_offset": ("<i8", 1),
+    "leaf_offset": ("<i8", 1),
+    "feature": ("<i4", 1),
+    "cut": ("|u1", 1),
+    "missing_left": ("|b1", 1),
+    "left": ("<i4", 1),
+    "right": ("<i4", 1),
+    "gain": ("<f8", 1),
+    "values": ("<f8", 2),
+    "round_offset": ("<i8", 1),
+}
+BINS = {"cut_values": ("<f8", 1), "cut_offsets": ("<i8", 1), "has_missing": ("|b1", 1)}
+
+
+def save(model: BoostingClassifier, path: str | os.PathLike[str], extra: Mapping[str, str] | None = None) -> None:
+    """Write a fitted classifier to a file, see `gpuboost.AdaBoostMHClassifier.save`.
+
+    Parameters
+    ----------
+    model : BoostingClassifier
+    path : str or path
+    extra : dict of str, optional
+        What else should stand in the file; `describe` tells it.
+    """
+    write_whole(path, to_bytes(model, extra))
+
+
+def to_bytes(model: BoostingClassifier, extra: Mapping[str, str] | None = None) -> bytearray:
+    """Return what `save` writes."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    content, arrays = _content(model, dict(extra or {}))
+    try:
+        _restore(content, dict(arrays), type(model))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"this {content['estimator']} cannot be saved, as it could not be loaded: {error}") from error
+    return pack(content, arrays)
+
+
+def load(path: str | os.PathLike[str], device: str | int = "auto", n_jobs: int | None = None) -> BoostingClassifier:
+    """Load a classifier, see `gpuboost.load`."""
+    file = read(path)
+    try:
+        _check_content(file.content)
+        model = _restore(file.content, dict(file.arrays), _known(file.content["estimator"]))
+    except (ValueError, TypeError, RecursionError) as error:
+        bad_file(path, error)
+    model.device, model.n_jobs = device, n_jobs
+    return model
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a model file says about its model, without loading an estimator or scikit-learn.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict
+        "path", "n_bytes", "sha256" (of the file, as sha256sum says: equal for equal models), "format", "gpuboost" (the
+        version that wrote it), "estimator", "parameters" (dict, those of the machine left out), "classes" (ndarray),
+        "multi_label", "n_features",
+        "feature_names" (list or None), "n_rounds", "n_trees", "n_nodes", "n_leaves", "digest" (of the trees, as
+        ``ensemble_.digest()``), "n_rounds_run" (those after the best one included), "stop_reason", "seed" (int or None),
+        "fitted" (dict of fitted attributes), "history" (dict of list, without "seconds"), "extra" (dict of str), "importances"
+        (ndarray of float64, shape (n_features,), that sums to 1 or 0).
+
+    Raises
+    ------
+    ModelFormatError, OSError
+        As `gpuboost.load`.
+    """
+    file = read(path)
+    with open(path, "rb") as bytes_of_it:
+        sha256 = file_digest(bytes_of_it, "sha256").hexdigest()
+    try:
+        return _description(file, os.fspath(path)) | {"sha256": sha256}
+    except (ValueError, TypeError, RecursionError) as error:
+        bad_file(path, error)
+
+
+def _content(model: BoostingClassifier, extra: dict[str, str]) -> tuple[dict[str, Any], Arrays]:
+    """Return what of a model is kept, as JSON and arrays."""
+    name = type(model).__name__
+    if name not in gpuboost.ALGORITHMS.values() or _known(name) is not type(model):
+        raise TypeError(f"only the classifiers of gpuboost can be saved, not {type(model).__module__}.{name}; pickle takes any")
+    if not hasattr(model, "ensemble_"):
+        raise TypeError(
+            f"a {name} that boosts a regressor cannot be saved: its regressors are scikit-learn's, and only pickle or joblib "
+            "keep them"
+        )
+    if not all(isinstance(text, str) for pair in extra.items() for text in pair):
+        raise TypeError(f"extra must be a dict of str, got {extra!r:.100}")
+    arrays: Arrays = {}
+    values = {k: v for k, v in model.get_params(deep=False).items() if k not in OF_THE_MACHINE}
+    if isinstance(values.get("random_state"), (np.random.Generator, np.random.RandomState)):
+        values["random_state"] = model._seed
+    names = model._column_names
+    content = {
+        "gpuboost": gpuboost.__version__,
+        "estimator": name,
+        "parameters": {k: encode(v, f"the parameter {k}, or what is in it,", arrays) for k, v in values.items()},
+        "classes": encode_labels(model.classes_, "a class label"),
+        "multi_label": model.multi_label_,
+        "n_features": model.n_features_in_,
+        "feature_names": None if names is None else encode(list(names), "a column name", {}),
+        "seed": model._seed if model._seed_matters else None,
+        "stop_reason": model.stop_reason_,
+        "fitted": {k: encode(getattr(model, k), f"the attribute {k}", arrays) for k in model._own_fitted},
+        "history": _pack_history(model.history_, arrays),
+        "extra": extra,
+    }
+    arrays |= {f"ensemble/{k}": getattr(model.ensemble_, k) for k in ENSEMBLE}
+    arrays |= {f"bins/{k}": getattr(model.bin_mapper_, k) for k in BINS}
+    return content, arrays
+
+
+def _pack_history(history: Mapping[str, list[Any]], arrays: Arrays) -> list[str]:
+    """Put the history into arrays, lists of lists with their lengths; return its names in order. Seconds are nobody's model."""
+    names = [name for name in history if name != "seconds"]
+    for name in names:
+        entries = history[name]
+        if any(isinstance(entry, list) for entry in entries):
+            arrays[f"sizes/{name}"] = np.array([len(entry) for entry in entries], np.int64)
+            entries = [number for entry in entries for number in entry]
+        if not all(isinstance(number, Real) for number in entries):
+            raise TypeError(f"history_[{name!r}] must hold numbers")
+        counts = bool(entries) and all(type(number) is int for number in entries)
+        arrays[f"history/{name}"] = np.array(entries, np.int64 if counts else np.float64)
+    return names
+
+
+def _check_content(content: dict[str, Any]) -> None:
+    """Check that the text of a file has all that it must have, of the right types; a ValueError says if not."""
+    missing = [name for name in TYPES if name not in content]
+    unknown = sorted(content.keys() - TYPES.keys() - {"sha256", "format"})
+    if missing or unknown:
+        raise ValueError(f"its header has no {missing[0]!r}" if missing else f"its header has {unknown[0]!r:.60}")
+    for name, kind in TYPES.items():
+        if not isinstance(content[name], kind) or (isinstance(content[name], bool) and kind is not bool):
+            raise ValueError(f"the {name!r} in its header is {content[name]!r:.60}")
+    if not all(isinstance(text, str) for text in content["extra"].values()):
+        raise ValueError("its extra entries are no texts")
+    if not 0 < content["n_features"] < 2**31 or (content["seed"] or 0) < 0:
+        raise ValueError("its number of features or its seed is out of range")
+
+
+def _known(name: str) -> Any:
+    """Return the estimator of that name."""
+    if name not in gpuboost.ALGORITHMS.values():
+        raise ValueError(f"its estimator {name!r:.60} is not one of {sorted(gpuboost.ALGORITHMS.values())}")
+    return getattr(gpuboost, name)
+
+
+def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> BoostingClassifier:
+    """Return the classifier of a content that has been checked; a ValueError or TypeError says what is wrong with the rest.
+
+    ``arrays`` loses what is used.
+    """
+    from gpuboost.estimators.base import draw_seed
+
+    known = set(inspect.signature(estimator).parameters) - set(OF_THE_MACHINE)
+    unknown = sorted(content["parameters"].keys() - known)
+    if unknown:
+        raise ValueError(f"{content['estimator']} has no parameter {unknown[0]!r:.60}")
+    model: BoostingClassifier = estimator(**{k: decode(v, arrays) for k, v in content["parameters"].items()})
+    model._check_parameters()
+    model.classes_, model.multi_label_ = _classes(content), content["multi_label"]
+    model.n_features_in_ = content["n_features"]
+    _name_columns(model, content["feature_names"])
+    model.bin_mapper_, model.ensemble_ = _trees(content, model.classes_, arrays)
+    model.n_estimators_ = model.ensemble_.n_rounds
+    model.history_ = _history(content["history"], arrays)
+    _check_history(model.history_, model.n_estimators_)
+    model.stop_reason_ = content["stop_reason"]
+    model._seed_matters = content["seed"] is not None
+    model._seed = content["seed"] if model._seed_matters else draw_seed(None)
+    if set(content["fitted"]) != set(model._own_fitted):
+        raise ValueError(f"{content['estimator']} has the attributes {model._own_fitted}, not {list(content['fitted'])!r:.60}")
+    for name, value in content["fitted"].items():
+        setattr(model, name, decode(value, arrays))
+    model._check_own_fitted()
+    if arrays:
+        raise ValueError(f"it has an array {min(arrays)!r:.60} that nothing is known of")
+    return model
+
+
+def _classes(content: dict[str, Any]) -> Any:
+    """Return the labels of the classes, which must differ."""
+    classes = decode_labels(content["classes"])
+    if not len(classes):
+        raise ValueError("it has no classes")
+    if content["multi_label"] and not (classes.dtype == np.int64 and (classes == np.arange(len(classes))).all()):
+        raise ValueError("the classes of a multi-label model are not numbered")
+    try:
+        distinct = len(set(label_keys(classes)))
+    except TypeError as error:
+        raise ValueError(f"a class label cannot be looked up: {error}") from error
+    if distinct != len(classes):
+        raise ValueError("two of its classes are the same")
+    return classes
+
+
+def _name_columns(model: BoostingClassifier, encoded: list[Any] | None) -> None:
+    """Set the names of the columns, and ``feature_names_in_`` if they are strings."""
+    model._column_names = names = None if encoded is None else decode(encoded, {})
+    if names is None:
+        return
+    if len(names) != model.n_features_in_:
+        raise ValueError(f"it has {len(names)} column names for {model.n_features_in_} columns")
+    if all(isinstance(name, str) for name in names):
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _trees(content: dict[str, Any], classes: Any, arrays: Arrays) -> tuple[BinMapper, Ensemble]:
+    """Return the cuts and the trees, checked."""
+    mapper = BinMapper(**{name: _take(arrays, f"bins/{name}", *kind) for name, kind in BINS.items()})
+    if mapper.n_features != content["n_features"]:
+        raise ValueError(f"it has cuts of {mapper.n_features} features, not of {content['n_features']}")
+    check_bins(mapper)
+    ensemble = Ensemble(**{name: _take(arrays, f"ensemble/{name}", *kind) for name, kind in ENSEMBLE.items()})
+    check_ensemble(ensemble, len(classes), mapper.n_cuts)
+    return mapper, ensemble
+
+
+def _history(names: list[Any], arrays: Arrays) -> dict[str, list[Any]]:
+    """Return the history; one that holds lists is cut into them."""
+    history: dict[str, list[Any]] = {}
+    for name in names:
+        if not isinstance(name, str) or name in history:
+            raise ValueError(f"the name {name!r:.60} in its history is not understood")
+        dtype = getattr(arrays.get(f"history/{name}"), "dtype", None)
+        history[name] = numbers = _take(arrays, f"history/{name}", "<i8" if dtype == np.int64 else "<f8", 1).tolist()
+        if f"sizes/{name}" in arrays:
+            sizes = _take(arrays, f"sizes/{name}", "<i8", 1)
+            if (sizes < 0).any() or (sizes > len(numbers)).any() or sizes.sum() != len(numbers):
+                raise ValueError(f"the history of {name!r:.60} cannot be cut into lists")
+            ends = np.cumsum(sizes).tolist()
+            history[name] = [numbers[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+    return history
+
+
+def _check_history(history: dict[str, list[Any]], n_rounds: int) -> None:
+    lengths = {len(entries) for entries in history.values()}
+    if len(lengths) > 1 or min(lengths, default=n_rounds) < n_rounds:
+        raise ValueError(f"its history has {sorted(lengths)} entries for {n_rounds} rounds")
+
+
+def _take(arrays: Arrays, name: str, dtype: str, ndim: int) -> Any:
+    """Take an array out of ``arrays``; a ValueError if it is not there, or not of this kind."""
+    array = arrays.pop(name, None)
+    if array is None or array.dtype.newbyteorder("<") != np.dtype(dtype) or array.ndim != ndim:
+        found = "missing" if array is None else f"{array.ndim}-dimensional of {array.dtype}"
+        raise ValueError(f"its array {name!r:.60} is {found}, not {ndim}-dimensional of {np.dtype(dtype).name}")
+    return array
+
+
+def _description(file: TensorFile, path: str) -> dict[str, Any]:
+    content, arrays = file.content, dict(file.arrays)
+    _check_content(content)
+    parameters = {name: decode(value, arrays) for name, value in content["parameters"].items()}
+    classes = _classes(content)
+    _, trees = _trees(content, classes, arrays)
+    history = _history(content["history"], arrays)
+    _check_history(history, trees.n_rounds)
+    gains = trees.feature_gains(content["n_features"])
+    return {
+        "path": path,
+        "n_bytes": file.n_bytes,
+        "format": content["format"],
+        "gpuboost": content["gpuboost"],
+        "estimator": content["estimator"],
+        "parameters": parameters,
+        "classes": classes,
+        "multi_label": content["multi_label"],
+        "n_features": content["n_features"],
+        "feature_names": None if content["feature_names"] is None else decode(content["feature_names"], {}),
+        "n_rounds": trees.n_rounds,
+        "n_trees": trees.n_trees,
+        "n_nodes": len(trees.feature),
+        "n_leaves": len(trees.values),
+        "digest": trees.digest(),
+        "n_rounds_run": len(next(iter(history.values()), [])) or trees.n_rounds,
+        "stop_reason": content["stop_reason"],
+        "seed": content["seed"],
+        "fitted": {name: decode(value, arrays) for name, value in content["fitted"].items()},
+        "history": history,
+        "extra": content["extra"],
+        "importances": gains / (gains.sum() or 1.0),
+    }

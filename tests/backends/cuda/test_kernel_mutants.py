@@ -1,0 +1,526 @@
+"""Errors planted in the kernels: the suite must notice every one, in some order of threads or under some sanitizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from unittest import mock
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Backend, Counts, Frontier, SoftmaxRows, Start, Stats
+from gpuboost.backends.cuda import growth as growth_module
+from gpuboost.backends.cuda.backend import CudaBackend
+from gpuboost.backends.cuda.gpu import Limits
+from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.fixedpoint import STATE_FLOOR
+from gpuboost.learners.growth import grow
+from tests.backends.test_softmax import random_rows
+from tests.candidates import tight_plan
+from tests.cuda_on_cpu import forked, mutants, sanitized
+from tests.cuda_on_cpu.gpu import EmulatedGpu
+from tests.cuda_on_cpu.mutants import Mutant
+from tests.cuda_on_cpu.requirement import require
+from tests.problems import coded, stats_of
+
+REFERENCE = NumpyBackend()
+ONE_PROCESSOR = Limits(n_multiprocessors=1, shared_per_block=227 * 1024, shared_per_multiprocessor=1024 * 1024)
+
+
+def growth(gpu: EmulatedGpu) -> None:
+    """A batch of two trees: several blocks, ties between features, missing values on either side, counts."""
+    gpu.limits = ONE_PROCESSOR  # few blocks, so that they take several stretches of rows
+    rng = np.random.default_rng(0)
+    n_rows, n_classes = 2600, 4  # five channels with the counts: 30 of 32 lanes add
+    codes = rng.integers(1, 6, (7, n_rows))
+    codes[1] = codes[0]
+    codes[2] = np.where(rng.random(n_rows) < 0.3, 0, codes[2])
+    codes[4] = np.where(rng.random(n_rows) < 0.7, 0, rng.integers(1, 40, n_rows))
+    codes[5] = np.where(rng.random(n_rows) < 0.8, 2, codes[5])
+    matrix = coded(codes)
+    signal = (codes[0] > 2).astype(int) + (codes[4] == 0) - 1
+    q = [rng.integers(-9, 10, (n_rows, n_classes)) + 6 * signal[:, None] * (k + 1) for k in range(2)]
+    counts = rng.integers(0, 3, n_rows)
+
+    def batch(backend: Backend) -> Stats:
+        alone = [stats_of(backend, one, counts, 30) for one in q]
+        both = np.concatenate([backend.get(stats.q) for stats in alone])
+        signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
+        return Stats(backend.put(both), 0, signed, mass, 30)
+
+    same_growth(gpu, matrix, batch, 12)
+
+
+def ties(gpu: EmulatedGpu) -> None:
+    """Nothing but ties: between nodes, features, cuts, both sides for missing values, and the constant classifier."""
+    codes = np.array(
+        [[1, 1, 2, 2, 0, 0, 1, 2] * 4, [2, 2, 1, 1, 0, 0, 2, 1] * 4, [1, 2, 1, 2, 1, 2, 1, 2] * 4, [1] * 16 + [3] * 16]
+    )
+    q = np.array([[2, -2], [2, -2], [-2, 2], [-2, 2], [0, 0], [0, 0], [1, 1], [1, 1]] * 4)
+    same_growth(gpu, coded(codes), lambda backend: stats_of(backend, q), 8)
+    # Two halves with the same cut inside: their nodes tie. A third class that the first cut leaves even has an edge of 0.
+    half, inside = np.repeat([1, 2], 8), np.tile([1, 2], 8)
+    twins = np.stack([np.where(half == 1, 9, -9), np.where(half == inside, 10, -10)], axis=1)
+    same_growth(gpu, coded([half, inside]), lambda backend: stats_of(backend, twins), 4)
+    same_growth(gpu, coded([half, inside]), lambda backend: stats_of(backend, twins), 2)  # no memory behind the last bin
+    even = np.column_stack([twins, np.ones(16, int)])
+    same_growth(gpu, coded([half, inside]), lambda backend: stats_of(backend, even), 4)
+
+
+def gini(gpu: EmulatedGpu) -> None:
+    """A class tree: weights by class, some of them 0, so that a side may have rows and no weight."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 7, (5, 400))
+    labels = (codes[0] // 2 + rng.integers(0, 2, 400)) % 3
+    q = np.where(labels[:, None] == np.arange(3), (rng.integers(0, 4, 400) * (codes[1] > 1))[:, None], 0)
+    same_growth(gpu, coded(codes), lambda backend: replace(stats_of(backend, q), criterion="gini"), 7)
+
+
+def rebel(gpu: EmulatedGpu) -> None:
+    """Two stumps side by side by what the best coefficients win, with missing values and counts, and one by ties."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(4)
+    n_rows = 900
+    codes = rng.integers(0, 7, (5, n_rows))
+    codes[1] = 1 + codes[0]  # the same cuts, but that missing values are apart
+    q = [rng.integers(-40, 41, (n_rows, 3)) + 30 * (codes[2 * k] > 3)[:, None] * [1, -1, 0] for k in range(2)]
+    counts = rng.integers(0, 3, n_rows)
+
+    def batch(backend: Backend) -> Stats:
+        alone = [stats_of(backend, one, counts, 200) for one in q]
+        both = np.concatenate([backend.get(stats.q)[..., :4] for stats in alone])
+        signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
+        return Stats(backend.put(both), 0, signed, mass, 200, "rebel")
+
+    same_growth(gpu, coded(codes), batch, 2)
+    nothing = np.tile([[3, -3]], (8, 1))  # no cut wins anything
+    same_growth(
+        gpu, coded([[1, 1, 1, 1, 2, 2, 2, 2]]), lambda backend: replace(stats_of(backend, nothing), criterion="rebel"), 2
+    )
+
+
+def project(gpu: EmulatedGpu) -> None:
+    """Sums that depend on the order of the channels, of several rows for each thread; some below the floor."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(5)
+    state = rng.random((5000, 4)) * 10.0 ** -rng.choice([0, 3, 16, 270], (5000, 4))
+    signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
+    coefficients = np.array([0.3, -1.7, 1e-3, 0.9])
+
+    def results(backend: Backend) -> list[object]:
+        magnitude, side, maximum = backend.project(backend.put(state), backend.put(signs), coefficients)
+        return [backend.get(magnitude), backend.get(side), float(maximum)]
+
+    for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
+
+
+def softmax(gpu: EmulatedGpu) -> None:
+    """Probabilities of all kinds: derivatives and Newton trees, a step, and the losses of three candidates."""
+    gpu.limits = ONE_PROCESSOR
+    p, target, repeat, factor = random_rows(5000, 4, 9)
+    pairs = np.array([(0, 2), (-1, 1), (1, 3)])
+    rng = np.random.default_rng(9)
+    codes, weights = rng.integers(0, 6, (3, 5000)), rng.integers(1, 9, 5000).astype(np.int32)
+    codes[1] = 1 + target + (rng.random(5000) < 0.3)
+    codes[2, :3] = 7  # rows with a gradient and no curvature
+    groups = rng.integers(0, 5, (3, 5000)).astype(np.int32)
+    factors = np.exp(rng.normal(size=(3, 5, 2)))
+    p[:3] = [1.0, STATE_FLOOR, STATE_FLOOR, STATE_FLOOR]  # losses that are near the limit
+    target[:3], factor[:3] = 1, 1.0
+
+    def results(backend: Backend) -> list[object]:
+        own = (np.zeros_like(target), repeat, np.ones_like(factor))
+        rows = SoftmaxRows(*(backend.put(a) for a in (p, target, repeat, factor)))
+        counts = Counts(backend.put(weights), 2)
+        stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, backend.put(weights))
+        plain = backend.softmax_statistics(rows, pairs, 11, 12, counts)
+        found: list[object] = [backend.largest_miss(rows), *backend.softmax_sums(rows, 30), plain.signed, plain.mass]
+        found += [np.array(backend.get(plain.q))[:, :, :3], stats.signed, stats.mass, backend.row_mass(plain)]
+        for given in (None, backend.put(weights)):
+            stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, given)
+            frontier = grow(backend, backend.load(coded(codes)), stats, 4)
+            nodes = np.array(backend.read_nodes(frontier)[0])
+            found += [np.ascontiguousarray(nodes[:, :, 2:6]), nodes[:, :, 8].copy()]
+        fitted = SoftmaxRows(
+            backend.put(np.array([[1.0 - 2.0**-53, 3e-18, 4e-18, 1e-18]])), *(backend.put(a[3:4]) for a in own)
+        )
+        found += backend.softmax_sums(fitted, 80)
+        on_device = backend.put(groups)
+        found.append(backend.softmax_losses(rows, on_device, pairs, factors, [[], [1], [2, 0]], 32))
+        backend.softmax_step(rows.p, on_device, pairs, factors, [2, 0, 1])
+        return [*found, backend.get(rows.p)]
+
+    for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
+
+
+def wide(gpu: EmulatedGpu) -> None:
+    """Features in many launches and 40 channels, so that both are tiled."""
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 9, (21, 500))
+    q = rng.integers(-50, 51, (500, 40))
+    with mock.patch.object(growth_module, "plan_growth", tight_plan):
+        same_growth(gpu, coded(codes), lambda backend: stats_of(backend, q), 3)
+
+
+def same_growth(gpu: EmulatedGpu, matrix: object, batch: Callable[[Backend], Stats], max_leaves: int) -> None:
+    backend = CudaBackend(gpu)
+    data = backend.load(matrix)  # type: ignore[arg-type]
+    expected = grow(REFERENCE, matrix, batch(REFERENCE), max_leaves)
+    for _ in range(2):  # the second time what has been recorded is queued again
+        frontier = grow(backend, data, batch(backend), max_leaves)
+        nodes, edges = backend.read_nodes(frontier)
+        assert (nodes[:, :, :7] == expected.nodes[:, :, :7]).all()
+        assert (nodes[:, :, 8] == expected.nodes[:, :, 8]).all()  # gains
+        assert (edges == expected.edges).all()
+        assert (backend.get(frontier.totals) == expected.totals).all()
+        assert (backend.get(backend.node_of_rows(frontier)) == REFERENCE.node_of_rows(expected)).all()
+
+
+def starts(gpu: EmulatedGpu) -> None:
+    """Three stretches of some rows, the second empty, and some features; then others, from the same recording."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 5, (9, 900))
+    q = rng.integers(-9, 10, (900, 3)) + 5 * (codes[0] > 2)[:, None]
+    matrix, backend = coded(codes), CudaBackend(gpu)
+    data, stats, expected_stats = backend.load(matrix), stats_of(backend, q), stats_of(REFERENCE, q)
+    for size in (700, 300):
+        chosen = rng.permutation(900)[:size].astype(np.int32)
+        features, bounds = rng.permutation(9) < 6, np.array([0, 200, 200, size])
+        expected = grow(REFERENCE, matrix, expected_stats, 4, Start(chosen, bounds, features))
+        frontier = grow(backend, data, stats, 4, Start(backend.put(chosen), bounds, features))
+        nodes, edges = backend.read_nodes(frontier)
+        assert (nodes[:, :, :7] == expected.nodes[:, :, :7]).all()
+        assert (nodes[:, :, 8] == expected.nodes[:, :, 8]).all()  # gains
+        assert (edges == expected.edges).all()
+        assert (backend.get(frontier.totals) == expected.totals).all()
+
+
+def own_starts(gpu: EmulatedGpu) -> None:
+    """Three Newton trees: from the same rows, and each from rows of its own."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(5)
+    q = rng.integers(1, 30, (3, 700, 3))
+    q[:, :, 0] -= 15
+    matrix, backend = coded(rng.integers(0, 5, (5, 700))), CudaBackend(gpu)
+    sums, rows = q.sum(axis=(0, 1)), rng.permutation(700).astype(np.int32)
+
+    def grown(backend: Backend, bounds: NDArray[np.int64] | None) -> Frontier:
+        stats = Stats(backend.put(q.astype(np.int32)), 0, sums, sums[:2], 40, "newton")
+        own = np.concatenate([rows[:600], rows[:200], rows]) if bounds is not None else rows[:300]
+        return grow(backend, backend.load(matrix), stats, 4, Start(backend.put(own), bounds))
+
+    for bounds in (None, np.array([0, 600, 800, 1500])):
+        frontier, expected = grown(backend, bounds), grown(REFERENCE, bounds)
+        nodes, edges = backend.read_nodes(frontier)
+        assert (nodes[:, :, :7] == expected.nodes[:, :, :7]).all()
+        assert (nodes[:, :, 8] == expected.nodes[:, :, 8]).all()  # gains
+        assert (edges == expected.edges).all()
+        assert (backend.get(frontier.totals) == expected.totals).all()
+
+
+def rows(gpu: EmulatedGpu) -> None:
+    """Statistics, reweighting and sums of 700 rows in several blocks."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(2)
+    n_rows, n_classes = 700, 3
+    state = rng.random((n_rows, n_classes)) * 10.0 ** -rng.choice([0, 3, 250], (n_rows, n_classes))
+    state[::7, 1] = 0.0
+    signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
+    repeat = rng.integers(1, 5, n_rows).astype(np.int32)
+    group = rng.integers(0, 4, n_rows).astype(np.int32)
+    counts = rng.integers(0, 9, n_rows).astype(np.int32)
+    table = np.exp(rng.normal(scale=30.0, size=(4, 2, n_classes)))
+    labels, units = rng.integers(0, n_classes, n_rows).astype(np.int32), rng.integers(1, 2**40, n_rows)
+    scores = rng.integers(-1, 2, state.shape).astype(float)
+
+    def results(backend: Backend) -> list[object]:
+        held, s, r, g = (backend.put(a) for a in (state, signs, repeat, group))
+        stats = backend.statistics(held, s, r, int(repeat.sum()), backend.maximum(held), Counts(backend.put(counts), 3))
+        flipped = backend.flip(stats, g, np.sign(table[:, 0] - 1 + 1e-9).astype(np.int8))
+        sums = backend.group_sums(stats, g, 4)
+        largest = float(backend.reweight(held, s, g, table))
+        found = [*sums, flipped.signed, stats.signed, stats.mass, largest, stats.shift]
+        cell, data = backend.put(group), backend.load(coded([group, np.arange(n_rows) % 3]))
+        for feature, cut, missing_left in ((1, 1, False), (0, 2, True), (-1, 3, True)):
+            backend.set_bit(cell, 1, data, feature, cut, missing_left)
+            found += [backend.get(cell).copy()]
+        found += [backend.row_mass(stats), backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
+        f = backend.put(scores)
+        found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
+        found.append(backend.confusion(f, backend.put(labels), backend.put(units)))
+        backend.add_scores(f, g, table[:, 0])
+        return [*found, backend.get(f)]
+
+    for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
+
+
+def planted(case: Callable[[EmulatedGpu], None], file: str, original: str, replacement: str) -> Mutant:
+    return Mutant(file, original, replacement, case)
+
+
+MUTANTS = {
+    # ---- plant
+    "every stretch begins at the first row": planted(starts, "plant", "start = bounds ? bounds[tree] : 0", "start = 0"),
+    "other rows than were asked for": planted(starts, "plant", "started ? started[i] : (int)i", "(int)i"),
+    "the sums of other rows": planted(starts, "plant", "q[(i64)rows[i] * n_channels + c]", "q[i * n_channels + c]"),
+    "the sums of all rows": planted(starts, "plant", "start + at.first_row()", "at.first_row()"),
+    "the roots of the other tree, of rows of its own": planted(
+        own_starts, "plant", "q += (i64)tree * q_stride * n_channels;", "q += (i64)tree * stride * n_channels;"
+    ),
+    "the roots of the other tree": planted(growth, "plant", "q += (i64)tree * q_stride * n_channels;", ""),
+    "every feature is chosen": planted(starts, "plant", "chosen[f] ? n_bins[f] : 0", "n_bins[f]"),
+    # ---- histogram
+    "shared memory is not cleared": planted(growth, "histogram", "i < n_cells; i += blockDim.x) cells[i] = 0;", "i < 0;) ;"),
+    "one cell too many is cleared": planted(growth, "histogram", "i < n_cells;", "i <= n_cells;"),
+    "no barrier after clearing": planted(growth, "histogram", "cells[i] = 0;\n    __syncthreads();", "cells[i] = 0;"),
+    "no barrier before the flush": planted(
+        growth, "histogram", "    __syncthreads();\n    if (idle) return;", "    if (idle) return;"
+    ),
+    "plain addition in shared memory": planted(
+        growth,
+        "histogram",
+        "atomicAdd(&cells[(g * bins_stride + (int)(code[b] >> shift & 255)) * 32], value[b]);",
+        "cells[(g * bins_stride + (int)(code[b] >> shift & 255)) * 32] += value[b];",
+    ),
+    "plain addition in global memory": planted(
+        growth,
+        "histogram",
+        "atomicAdd(&out[(i64)(bin_offset[feature] - first_bin + bin) * n_channels], value);",
+        "out[(i64)(bin_offset[feature] - first_bin + bin) * n_channels] += value;",
+    ),
+    "idle threads leave early": planted(growth, "histogram", "    if (counted != 0) {", "    if (counted == 0) return;\n    {"),
+    "one row too many": planted(growth, "histogram", "inside = b * step < end - i", "inside = b * step <= end - i"),
+    "half of the codes are skipped": planted(
+        growth, "histogram", "(differs >> shift & 255) != 0", "(differs >> shift & 1) != 0"
+    ),
+    "the lanes left over add too": planted(
+        growth, "histogram", "row_of_lane >= rows_at_once ||", "row_of_lane > rows_at_once ||"
+    ),
+    "rows of the other tree": planted(growth, "histogram", "rows += (i64)tree * stride + r[START];", "rows += r[START];"),
+    "the other tree's statistics, for rows of its own": planted(
+        own_starts, "histogram", "q += (i64)tree * q_stride * n_channels;", "q += (i64)tree * stride * n_channels;"
+    ),
+    "the other tree's statistics": planted(growth, "histogram", "q += (i64)tree * q_stride * n_channels;", ""),
+    "features of few bins do not count": planted(growth, "histogram", "n_bins[4 * w + j] > 0", "n_bins[4 * w + j] > 6"),
+    "a tile's bins start at 0": planted(
+        wide, "histogram", "bin_offset[feature] - first_bin + bin", "bin_offset[feature] + bin"
+    ),
+    "channels of the first tile only": planted(
+        wide, "histogram", "channel_tile * channels_per_tile + place", "0 * channels_per_tile + place"
+    ),
+    # ---- siblings
+    "siblings are added": planted(growth, "siblings", "other[i] -= own[i]", "other[i] += own[i]"),
+    "subtracted before the bin is there": planted(
+        growth, "siblings", "if (member != SMALLER) return;\n    __syncthreads();", "if (member != SMALLER) return;"
+    ),
+    "no barrier before the rest is known": planted(
+        growth, "siblings", "atomicAdd(&sums[c], sum);\n    }\n    __syncthreads();", "atomicAdd(&sums[c], sum);\n    }"
+    ),
+    "warps overwrite each other's sums": planted(growth, "siblings", "atomicAdd(&sums[c], sum);", "sums[c] += sum;"),
+    # ---- sweep
+    "the highest of equal places": planted(ties, "sweep", "b.place < a.place", "b.place > a.place"),
+    "the constant classifier loses ties": planted(
+        ties, "sweep", "best.score > score_to_beat ?", "best.score >= score_to_beat ?"
+    ),
+    "no barrier after the warps' sums": planted(
+        growth,
+        "sweep",
+        "of_warp[warp * n_channels + c] = sum;\n    }\n    __syncthreads();",
+        "of_warp[warp * n_channels + c] = sum;\n    }",
+    ),
+    "too small for eight warps": planted(
+        growth, "sweep", "__shared__ Best bests[N_WARPS];\n    sweep<Edge>", "__shared__ Best bests[3];\n    sweep<Edge>"
+    ),
+    "a shuffle in a branch": planted(
+        growth,
+        "sweep",
+        "const int before = __shfl_up_sync(FULL_WARP, left, d);\n                if (lane >= d) left += before;",
+        "if (lane >= d) left += __shfl_up_sync(FULL_WARP, left, d);",
+    ),
+    "missing values always go left": planted(growth, "sweep", "right_allowed = missing;", "right_allowed = false;"),
+    "the smallest leaf does not matter": planted(
+        growth, "sweep", "left_allowed = with_missing >= min_count &&", "left_allowed = true ||"
+    ),
+    "bins behind the last": planted(ties, "sweep", "is_cut = bin >= 1 && bin < bins", "is_cut = bin >= 1 && bin <= bins"),
+    "edges by plain additions": planted(
+        growth, "sweep", "atomicAdd(&left[i % n_channels], h[i]);", "left[i % n_channels] += h[i];"
+    ),
+    "a later launch forgets the earlier": planted(wide, "sweep", "score = best_so_far[at];", "score = 0;"),
+    # ---- criteria
+    "the right side's purity is the left's": planted(
+        gini, "sweep", "purity(right_squares, right_sum) -", "purity(left_squares, left_sum) -"
+    ),
+    "squares of a wrong side": planted(gini, "sweep", "const int right = total - left;", "const int right = left - total;"),
+    "the classes share a mass": planted(rebel, "sweep", "const i64 t = *mass++;", "const i64 t = *mass;"),
+    "the mass of the other tree": planted(rebel, "sweep", "mass + (i64)blockIdx.z * n_classes", "mass"),
+    "the left side for the edge": planted(rebel, "sweep", "loss(t, total - 2 * left)", "loss(t, total - left)"),
+    "the loss, not what is won of it": planted(rebel, "sweep", "gain = whole - cut;", "gain = cut;"),
+    "a root in single precision": planted(rebel, "sweep", "return __dsqrt_rn(", "return __fsqrt_rn((float)"),
+    "votes where there are none": planted(gini, "partition", "if (c < n_classes) {", "if (c < n_channels) {"),
+    # ---- select
+    "the highest of equal nodes": planted(ties, "select", "node < best)", "node > best)"),
+    "most lanes are not asked": planted(ties, "select", "for (int d = 16; d; d >>= 1)", "for (int d = 1; d; d >>= 1)"),
+    "the key is closed too early": planted(growth, "select", "    __syncwarp();", ""),
+    # ---- partition
+    "missing values are the smallest": planted(
+        growth, "partition", "code == MISSING_CODE ? missing_left : code <= cut", "code <= cut"
+    ),
+    "blocks overwrite each other's rows": planted(
+        growth, "partition", "first_left = atomicAdd(&cursors[0], n_left);", "first_left = cursors[0]; cursors[0] += n_left;"
+    ),
+    "no barrier before the places are reserved": planted(
+        growth,
+        "partition",
+        "__popc(right & below);\n        __syncthreads();",
+        "__popc(right & below);",
+    ),
+    "cursors are left as they are": planted(growth, "partition", "cursors[2 * tree] = cursors[2 * tree + 1] = 0;", ""),
+    "both children in one histogram": planted(
+        growth, "partition", "r[SLOT] = left_is_smaller ? node[SLOT] : slot;", "r[SLOT] = left_is_smaller ? slot : slot;"
+    ),
+    "the cursor is cleared too early": planted(growth, "partition", "    __syncwarp();", ""),
+    "a zero edge votes for": planted(ties, "partition", "votes_for_right = edge > 0", "votes_for_right = edge >= 0"),
+    # ---- the roots' mass
+    "the mass has a sign": planted(rebel, "plant", "weight += value < 0 ? -value : value;", "weight += value;"),
+    "the counts have a mass": planted(rebel, "plant", "c < n_classes ? weight : 0", "weight"),
+    "one mass for all trees": planted(rebel, "plant", "mass + (i64)tree * n_classes);", "mass);"),
+    # ---- project
+    "the last channel first": planted(
+        project,
+        "project",
+        "const double product = state[i * n_classes + c] * coefficients[c];",
+        "const double product = state[i * n_classes + n_classes - 1 - c] * coefficients[n_classes - 1 - c];",
+    ),
+    "one row a thread": planted(project, "project", "i += (i64)gridDim.x * blockDim.x", "i += n_rows"),
+    "nothing is too small": planted(project, "project", "size = size >= lowest ? size : 0.0;", ""),
+    "signs are forgotten": planted(project, "project", "> 0 ? product : -product", "> 1 ? -product : product"),
+    # ---- softmax
+    "1 - p of a p near 1": planted(softmax, "softmax", "if (p[k] <= 0.5) return 1.0 - p[k];", "return 1.0 - p[k];"),
+    "the class is among the others": planted(softmax, "softmax", "if (j != k) others", "others"),
+    "every class is the row's": planted(softmax, "softmax", "g = k == target[i] ? missing : own[k];", "g = missing;"),
+    "gradients have one sign": planted(
+        softmax, "softmax", "(k == target[i] ? missing : -own[k])", "(k == target[i] ? missing : own[k])"
+    ),
+    "the base class is forgotten": planted(
+        softmax, "softmax", "g -= __double2ll_rn(f * (base == target[i] ? missing_base : -own[base]) * gradient_scale);", ""
+    ),
+    "the curvature without the product": planted(softmax, "softmax", " + 2.0 * (own[base] * own[k])", ""),
+    "rows are not repeated": planted(softmax, "softmax", "        g *= repeat[i];\n", ""),
+    "the base class goes the same way": planted(softmax, "softmax", "own[base] *= factor[1]", "own[base] *= factor[0]"),
+    "probabilities sink below the floor": planted(
+        softmax, "softmax", "own[k] = share > lowest ? share : lowest;", "own[k] = share;"
+    ),
+    "losses without a floor": planted(
+        softmax, "softmax", "share > lowest ? share : lowest, coefficients", "share, coefficients"
+    ),
+    "a mantissa on the other side": planted(softmax, "softmax", "m < 0x1.6a09e667f3bcdp-1", "m < 0.5"),
+    "a series is one short": planted(softmax, "softmax", "i < N_COEFFICIENTS", "i < N_COEFFICIENTS - 1"),
+    "losses are added by hand": planted(
+        softmax,
+        "softmax",
+        "if (of_class[k]) atomicAdd((u64*)&losses[(i64)candidate * n_classes + k], of_class[k]);",
+        "losses[(i64)candidate * n_classes + k] += of_class[k];",
+    ),
+    "no barrier before the losses": planted(softmax, "softmax", "of_class[k] = 0;\n    __syncthreads();", "of_class[k] = 0;"),
+    "a side without curvature": planted(softmax, "sweep", "if (left_h <= 0 || left_h >= all_h) return -1;", ""),
+    "the gain of the left alone": planted(
+        softmax, "sweep", "gain(left_g, left_h) + gain(all_g - left_g, all_h - left_h)", "gain(left_g, left_h)"
+    ),
+    # ---- rows
+    "no barrier in the sums of a channel": planted(
+        rows, "quantise", "of_thread[threadIdx.x] = value;\n    __syncthreads();", "of_thread[threadIdx.x] = value;"
+    ),
+    "a block's sum by plain addition": planted(
+        rows, "quantise", "atomicAdd((u64*)&total[channel], (u64)sum);", "total[channel] += sum;"
+    ),
+    "no barrier in the maximum": planted(
+        rows, "reweight", "of_warp[threadIdx.x / 32] = value;\n    __syncthreads();", "of_warp[threadIdx.x / 32] = value;"
+    ),
+    "weights sink below the floor": planted(rows, "reweight", "product = product > lowest ? product : lowest;", ""),
+    "ties go to the highest class": planted(
+        rows, "reduce", "k < label ? score >= own : score > own", "k < label ? score > own : score >= own"
+    ),
+    "rows without a cut go left": planted(rows, "predict", "feature < 0 ? 256 :", "feature < 0 ? 1 :"),
+    "a missing value always sets its bit": planted(
+        rows, "predict", "code == MISSING_CODE ? missing_left != 0 : code <= cut", "code <= cut"
+    ),
+    "other bits are lost": planted(rows, "predict", "others = cell[i] & ~(1 << bit)", "others = 0"),
+    "the mass of all channels": planted(softmax, "reduce", "int c = first_class;", "int c = 0;"),
+    "a row's mass has signs": planted(rows, "reduce", "sum += value < 0 ? -value : value;", "sum += value;"),
+    "the count is part of a row's mass": planted(
+        rows,
+        "reduce",
+        "c < n_classes; ++c) {\n            const int value = q[i",
+        "c < n_channels; ++c) {\n            const int value = q[i",
+    ),
+    "the predicted class is the last of equals": planted(
+        rows, "reduce", "other == best && k < predicted", "other == best && k > predicted"
+    ),
+    "counts are not cleared": planted(rows, "reduce", "in_shared && e < n_cells;", "in_shared && e < 0;"),
+    "no barrier after clearing the counts": planted(
+        rows, "reduce", "cells[e] = 0;\n    __syncthreads();\n\n    const int lane", "cells[e] = 0;\n\n    const int lane"
+    ),
+    "no barrier before the counts are added": planted(
+        rows, "reduce", "if (!in_shared) return;\n    __syncthreads();", "if (!in_shared) return;"
+    ),
+    "counts by plain additions": planted(
+        rows,
+        "reduce",
+        "atomicAdd(&cells[(i64)labels[i] * n_classes + predicted], (u64)units[i]);",
+        "cells[(i64)labels[i] * n_classes + predicted] += (u64)units[i];",
+    ),
+    "sums lose their sign": planted(
+        rows,
+        "reduce",
+        "atomicAdd((u64*)&signed_sums[cell], (u64)(i64)cells[e]);",
+        "atomicAdd((u64*)&signed_sums[cell], (u64)(u32)cells[e]);",
+    ),
+}
+
+
+def run(name: str) -> None:
+    MUTANTS[name].run()
+
+
+CASES = {
+    "growth": growth,
+    "starts": starts,
+    "gini": gini,
+    "project": project,
+    "rebel": rebel,
+    "ties": ties,
+    "wide": wide,
+    "rows": rows,
+}
+
+
+def run_unchanged(name: str) -> None:
+    for order in ("forward", "reverse", "random"):
+        CASES[name](EmulatedGpu(order, seed=1))
+
+
+@cache
+def failures() -> dict[str, dict[str, str | None]]:
+    return mutants.failures(f"{__name__}:run", list(MUTANTS))
+
+
+@pytest.mark.parametrize("mode", mutants.MODES)
+def test_no_mode_objects_to_the_kernels(mode: str) -> None:
+    require(sanitized.unavailable(mode))
+    assert forked.outcomes(mode, f"{__name__}:run_unchanged", list(CASES)) == dict.fromkeys(CASES)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    for mode in mutants.MODES:
+        require(sanitized.unavailable(mode))
+    found = {mode: failure for mode, failure in failures()[name].items() if failure}
+    assert found
+    assert not any(word in failure for failure in found.values() for word in ("CompileError", " times in "))

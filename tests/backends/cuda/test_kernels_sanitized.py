@@ -1,0 +1,30 @@
+"""The kernel suite under sanitizers: addresses and undefined behaviour in all of it, races in a part, as that is slow."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cuda_on_cpu import sanitized
+from tests.cuda_on_cpu.requirement import require
+
+SUITE = "tests/backends/test_conformance.py"
+SELECTIONS = {
+    "asan": [
+        (SUITE, "-k", "emulated-random and not fit and not order"),
+        (SUITE, "-k", "emulated-tight-least and (growth or limit or batch)"),
+        ("tests/backends/cuda/test_rows.py", "-k", "reverse"),
+    ],
+    "tsan": [
+        (SUITE, "-k", "emulated-random and (growth or batch or hand or flip or error or predict) and (3 or hand)"),
+        (SUITE, "-k", "emulated-tight-least and test_growth and not smallest and 3"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "selection"), [(mode, selection) for mode, found in SELECTIONS.items() for selection in found], ids=str
+)
+def test_nothing_is_found(mode: str, selection: tuple[str, ...]) -> None:
+    require(sanitized.unavailable(mode))
+    done = sanitized.run_pytest(mode, *selection)
+    assert done.returncode == 0, done.stdout
