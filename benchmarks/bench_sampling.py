@@ -40,9 +40,9 @@ OPTIONS: dict[str, dict[str, float]] = {
     "plain": {},
     "weight_trim=0.99": {"weight_trim": 0.99},
     "weight_trim=0.9": {"weight_trim": 0.9},
-    "feature_fraction=0.5": {"feature_fraction": 0.5},
-    "row_fraction=0.5": {"row_fraction": 0.5},
-    "all three": {"weight_trim": 0.99, "feature_fraction": 0.5, "row_fraction": 0.5},
+    "max_features=0.5": {"max_features": 0.5},
+    "subsample=0.5": {"subsample": 0.5},
+    "all three": {"weight_trim": 0.99, "max_features": 0.5, "subsample": 0.5},
 }
 
 
@@ -54,7 +54,7 @@ def fit(data: Any, algorithm: str, options: dict[str, float], rounds: int, seed:
 
     def counted(self: Sampling, t: int, backend: Any, stats: Any) -> Any:
         lists = rows_of(self, t, backend, stats)
-        used.append(mean(map(len, lists)) / stats.q.shape[1] if lists else 1.0)
+        used.append(mean(map(len, lists)) / stats.quantised.shape[1] if lists else 1.0)
         return lists
 
     settings = {**BOOSTERS[algorithm], **options, "device": "cpu", "n_jobs": 1, "random_state": seed}

@@ -119,7 +119,7 @@ class BinMapper:
         X: NDArray[Any],
         *,
         max_bins: int = MAX_VALUE_BINS,
-        weight_units: NDArray[np.int64] | None = None,
+        integer_weights: NDArray[np.int64] | None = None,
         n_threads: int = 1,
     ) -> BinMapper:
         """Choose the cuts.
@@ -132,7 +132,7 @@ class BinMapper:
             the same float64 are one value.
         max_bins : int in 2 .. 255
             Value bins of a feature, at most.
-        weight_units : int64 (n_rows,), optional
+        integer_weights : int64 (n_rows,), optional
             Weight of each row in some unit (1 each by default), at most 2**63 - 1 in total. A row of weight 0
             does not exist.
         n_threads : int
@@ -141,14 +141,14 @@ class BinMapper:
         Raises
         ------
         TypeError
-            If X or weight_units has an unusable dtype.
+            If X or integer_weights has an unusable dtype.
         ValueError
             If X is not 2-D, max_bins is out of range, or weights are negative, too large or not one a row.
         """
         X = _checked_matrix(X)
         if not (isinstance(max_bins, Integral) and 2 <= max_bins <= MAX_VALUE_BINS):
             raise ValueError(f"max_bins must be an integer in 2 .. {MAX_VALUE_BINS}, got {max_bins!r}")
-        rows, units = _existing_rows(weight_units, X.shape[0])
+        rows, units = _existing_rows(integer_weights, X.shape[0])
         dtype = _sorting_dtype(X.dtype)
 
         def fit_block(first: int, last: int) -> list[tuple[NDArray[np.float64], bool]]:
@@ -355,12 +355,12 @@ def _checked_matrix(X: NDArray[Any]) -> NDArray[Any]:
 
 
 def _existing_rows(
-    weight_units: NDArray[np.int64] | None, n_rows: int
+    integer_weights: NDArray[np.int64] | None, n_rows: int
 ) -> tuple[NDArray[np.intp] | None, NDArray[np.int64] | None]:
     """Indices of the rows of non-zero weight (None if all) and their weights (None if all equal)."""
-    if weight_units is None:
+    if integer_weights is None:
         return None, None
-    units = np.asarray(weight_units)
+    units = np.asarray(integer_weights)
     if not np.can_cast(units.dtype, np.int64):
         raise TypeError(f"weight_units must have an integer dtype that fits in int64, got {units.dtype}")
     if units.shape != (n_rows,):

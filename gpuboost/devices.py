@@ -9,7 +9,7 @@ from numbers import Integral
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import availability
-from gpuboost.backends.cuda.availability import Trouble
+from gpuboost.backends.cuda.availability import DeviceProblem
 from gpuboost.errors import DeviceUnavailableError
 
 EXPECTED = 'expected "auto", "cpu", "numpy", "cuda", "cuda:<number>" or a CUDA device number'
@@ -38,10 +38,10 @@ def open_backend(device: str | int, n_jobs: int | None = None) -> Backend:
             raise ValueError(f"device must not be negative, got {device!r}; {EXPECTED}")
         device = f"cuda:{device}"
     if device == "auto":
-        trouble = availability.trouble(None)
-        if trouble is None:
+        problem = availability.problem(None)
+        if problem is None:
             return OPENERS["cuda"](None)
-        tell(trouble)
+        notify_once(problem)
         device = "cpu"
     if device == "cpu":
         from gpuboost.backends.cpu.backend import CpuBackend
@@ -65,12 +65,12 @@ def open_cuda(index: int | None) -> Backend:
     DeviceUnavailableError
         If it cannot be used. The message says why, what was found, and what to do.
     """
-    trouble = availability.trouble(index)
-    if trouble is not None:
+    problem = availability.problem(index)
+    if problem is not None:
         name = "cuda" if index is None else f"cuda:{index}"
-        advice = f"\n  To do: {trouble.advice}" if trouble.advice else ""
+        advice = f"\n  To do: {problem.advice}" if problem.advice else ""
         raise DeviceUnavailableError(
-            f'device="{name}" cannot be used: {trouble.reason}.{advice}\n  Found: {availability.findings()}\n'
+            f'device="{name}" cannot be used: {problem.reason}.{advice}\n  Found: {availability.findings()}\n'
             '  device="cpu" trains the same model; "python -m gpuboost doctor" says more.'
         )
     from gpuboost.backends.cuda.backend import CudaBackend
@@ -82,16 +82,16 @@ def open_cuda(index: int | None) -> Backend:
 OPENERS: dict[str, Callable[[int | None], Backend]] = {"cuda": open_cuda}
 """How to open the backends of devices that have numbers; None is the current one."""
 
-told: set[Trouble] = set()
+told: set[DeviceProblem] = set()
 """What `tell` has said in this process."""
 
 
-def tell(trouble: Trouble) -> None:
+def notify_once(problem: DeviceProblem) -> None:
     """Say once why "auto" is the CPU: a warning where a user may expect a GPU, a note in the log on an ordinary machine."""
-    if trouble in told:
+    if problem in told:
         return
-    told.add(trouble)
-    message = f'device="auto" trains on the CPU: {trouble.reason}. {trouble.advice}'.strip()
+    told.add(problem)
+    message = f'device="auto" trains on the CPU: {problem.reason}. {problem.advice}'.strip()
     if not availability.expected():
         logging.getLogger("gpuboost").info(message)
         return

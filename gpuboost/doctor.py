@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuboost import __version__
 from gpuboost.backends.cuda import availability
-from gpuboost.backends.cuda.availability import Trouble, attempt, dotted
+from gpuboost.backends.cuda.availability import DeviceProblem, attempt, dotted
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 Report = dict[str, Any]
@@ -37,14 +37,14 @@ def examine() -> Report:
         "CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "not set"),
         "CuPy": attempt(cupy),
     }
-    trouble = cuda_trouble()
+    problem = cuda_trouble()
     report |= libraries()
-    report["devices"] = [] if trouble else devices()
+    report["devices"] = [] if problem else devices()
     report["kernel cache"] = attempt(kernel_cache)
     report["kernels"] = attempt(prebuilt)
     report["CPU"] = verdict(lambda: digest("cpu"))
-    if trouble is not None:
-        report["CUDA"] = {"usable": False, "problem": trouble.reason, "advice": trouble.advice}
+    if problem is not None:
+        report["CUDA"] = {"usable": False, "problem": problem.reason, "advice": problem.advice}
     else:
         report["CUDA"] = verdict(lambda: cuda_digest(report["CPU"]))
     return report
@@ -137,12 +137,12 @@ def prebuilt() -> str:
 # ---- verdicts ----------------------------------------------------------------------------------------------------------------
 
 
-def cuda_trouble() -> Trouble | None:
+def cuda_trouble() -> DeviceProblem | None:
     """Return why CUDA cannot be used; it loads CuPy, if it comes as far."""
     try:
-        return availability.trouble(None)
+        return availability.problem(None)
     except Exception as error:
-        return Trouble(f"the check failed ({type(error).__name__}: {error})", REINSTALL)
+        return DeviceProblem(f"the check failed ({type(error).__name__}: {error})", REINSTALL)
 
 
 def verdict(train: Callable[[], str]) -> Report:

@@ -6,8 +6,8 @@ threads, by atomics or by subtraction from a parent. A row state ``w >= 0`` ente
 
     q = repeat * rint(w * 2**shift)
 
-where ``repeat`` is the row's integer weight (1 if none was given), so that a row of weight 2 and a row that stands twice in the
-data are the same thing to the last bit.
+where ``frequency_weight`` is the row's integer weight (1 if none was given), so that a row of weight 2 and a row that stands
+twice in the data are the same thing to the last bit.
 
 The shift rule
 --------------
@@ -15,11 +15,11 @@ The shift rule
 things only, so that every backend finds the same one:
 
 1. ``m``, the maximum of the state (exact), gives a first shift ``s0`` with ``2**30 <= m * 2**s0 < 2**31``;
-2. ``S``, the largest channel sum of ``repeat * rint(w * 2**s0)`` (an exact int64 sum);
-3. ``R``, the sum of ``repeat`` (the number of rows).
+2. ``S``, the largest channel sum of ``frequency_weight * rint(w * 2**s0)`` (an exact int64 sum);
+3. ``R``, the sum of ``frequency_weight`` (the number of rows).
 
-Rounding moves a row by at most ``repeat / 2`` units, so a channel's real sum, in units of ``2**-s0``, is at most ``S + R/2``.
-With ``shift = s0 - d`` the integers of one channel therefore add up to at most
+Rounding moves a row by at most ``frequency_weight / 2`` units, so a channel's real sum, in units of ``2**-s0``, is at most ``S
++ R/2``. With ``shift = s0 - d`` the integers of one channel therefore add up to at most
 
     (S + R/2) / 2**d + R/2,
 
@@ -107,8 +107,8 @@ def split_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDAr
 
     Returns
     -------
-    repeat : ndarray of int32, shape (n_rows,)
-    factor : ndarray of float64, shape (n_rows,)
+    frequency_weight : ndarray of int32, shape (n_rows,)
+    weight_scale : ndarray of float64, shape (n_rows,)
         In (0, 1].
     """
     smallest, largest = float(weights.min()), float(weights.max())
@@ -120,29 +120,29 @@ def split_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDAr
     return np.ones(len(weights), np.int32), np.maximum(weights / largest, STATE_FLOOR)
 
 
-def row_counts(repeat: NDArray[np.int32], factor: NDArray[np.float64]) -> NDArray[np.int32]:
+def row_counts(frequency_weight: NDArray[np.int32], weight_scale: NDArray[np.float64]) -> NDArray[np.int32]:
     """Return the rows' weights as integers that add up to less than ``2**CHANNEL_BITS``, by the shift rule.
 
     Parameters
     ----------
-    repeat, factor : ndarray, shape (n_rows,)
+    frequency_weight, weight_scale : ndarray, shape (n_rows,)
         From `split_weights`.
     """
 
     def units(shift: int) -> NDArray[np.integer[Any]]:
-        return repeat * np.rint(np.ldexp(factor, shift)).astype(np.int64)
+        return frequency_weight * np.rint(np.ldexp(weight_scale, shift)).astype(np.int64)
 
-    first = first_shift(float(factor.max()))
-    n_rows = int(repeat.sum(dtype=np.int64))
+    first = first_shift(float(weight_scale.max()))
+    n_rows = int(frequency_weight.sum(dtype=np.int64))
     return units(final_shift(first, int(units(first).sum()), n_rows)).astype(np.int32)
 
 
-def weight_units(repeat: NDArray[np.int32], factor: NDArray[np.float64]) -> NDArray[np.int64]:
+def integer_weights(frequency_weight: NDArray[np.int32], weight_scale: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return integer row weights for counting (quantile cuts, error rates).
 
     Repeats are returned as they are; real factors become multiples of ``2**-30`` of the largest weight, at least 1.
     """
-    if bool(np.all(factor == 1.0)):
-        return repeat.astype(np.int64)
-    units = np.rint(factor * 2.0**30).astype(np.int64)
+    if bool(np.all(weight_scale == 1.0)):
+        return frequency_weight.astype(np.int64)
+    units = np.rint(weight_scale * 2.0**30).astype(np.int64)
     return np.maximum(units, 1)

@@ -71,7 +71,7 @@ class WatchedSet:
 
     def add(self, parts: Sequence[Part]) -> None:
         """Add a round's values to the scores."""
-        self.problem.backend.add_trees(self.scores, [part.group for part in parts], [part.values for part in parts])
+        self.problem.backend.add_trees(self.scores, [part.leaf_index for part in parts], [part.values for part in parts])
 
     def mistakes(self) -> dict[str, float]:
         """Return the "error", the share of the weight that is predicted wrong, and with costs the "cost", their mean."""
@@ -115,7 +115,7 @@ def train(
     units: NDArray[np.int64],
     *,
     n_rounds: int,
-    done: Sequence[Sequence[Tree]] = (),
+    initial_rounds: Sequence[Sequence[Tree]] = (),
     history: History | None = None,
     evaluation: dict[str, tuple[Problem, NDArray[np.int64]]] | None = None,
     costs: NDArray[np.float64] | None = None,
@@ -134,7 +134,7 @@ def train(
     units : ndarray of int64, shape (n_rows,)
         Integer row weights for the training error.
     n_rounds : int
-        The number of rounds of the model, those of ``done`` included.
+        The number of rounds of the model, those of ``initial_rounds`` included.
     done, history
         A model to continue: the result is that of one long training.
     evaluation : dict of (Problem, units)
@@ -160,8 +160,8 @@ def train(
         Only if there is no finished round to keep.
     """
     started = time.perf_counter() if started is None else started
-    before = len(done)
-    result = Training(list(done), {k: list(v[:before]) for k, v in (history or {}).items()})
+    before = len(initial_rounds)
+    result = Training(list(initial_rounds), {k: list(v[:before]) for k, v in (history or {}).items()})
     seconds = result.history.get("seconds", [])[-1:]
     seconds_before = seconds[0] if seconds and seconds[0] == seconds[0] else 0.0  # nobody knows of a model from a file
     display = Display(n_rounds, before, verbose)
@@ -170,11 +170,11 @@ def train(
         sets = {"train": (problem, units), **(evaluation or {})}
         watched = {name: WatchedSet(*one, costs) for name, one in sets.items()}
         states = {name: booster.row_state(watched[name].problem) for name in watched if name != "train"}
-        for name, trees in ((name, trees) for name in watched for trees in done):
-            take(watched[name], states.get(name), trees)
+        for name, trees in ((name, trees) for name in watched for trees in initial_rounds):
+            update(watched[name], states.get(name), trees)
         reason = reason_to_end(result, n_rounds, stopping, criterion)
-        for step in booster.rounds(problem, done) if not reason else ():
-            row = {"train_loss": step.loss, **step.notes}
+        for step in booster.rounds(problem, initial_rounds) if not reason else ():
+            row = {"train_loss": step.loss, **step.metrics}
             row |= observe(step, watched, states)
             row["seconds"] = seconds_before + time.perf_counter() - started
             for key, value in row.items():
@@ -221,12 +221,12 @@ def so_far(result: Training) -> Training:
     return Training(list(result.rounds), {key: list(values) for key, values in result.history.items()}, "not finished")
 
 
-def take(watched: WatchedSet, state: RowState | None, trees: Sequence[Tree]) -> None:
+def update(watched: WatchedSet, state: RowState | None, trees: Sequence[Tree]) -> None:
     """Let a watched set, and its row state if it has one, take in a round."""
     parts = [apply(tree, watched.problem) for tree in trees]
     watched.add(parts)
     if state is not None:
-        state.take(parts)
+        state.update(parts)
 
 
 def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, RowState]) -> dict[str, float]:
@@ -236,7 +236,7 @@ def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, RowSt
         if name == "train":
             one.add(step.parts)
         else:
-            take(one, states[name], [part.tree for part in step.parts])
+            update(one, states[name], [part.tree for part in step.parts])
             row[f"{name}_loss"] = states[name].loss()
         row |= {f"{name}_{what}": value for what, value in one.mistakes().items()}
     return row
@@ -245,13 +245,13 @@ def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, RowSt
 class Display:
     """The progress: a bar for ``verbose=1``, a line every n rounds for ``verbose=n > 1``."""
 
-    def __init__(self, n_rounds: int, done: int, verbose: int) -> None:
+    def __init__(self, n_rounds: int, initial_rounds: int, verbose: int) -> None:
         self.verbose = int(verbose)
         self.bar: Any = None
         if self.verbose == 1:
             from tqdm import tqdm
 
-            self.bar = tqdm(total=n_rounds, initial=done, unit="round", dynamic_ncols=True)
+            self.bar = tqdm(total=n_rounds, initial=initial_rounds, unit="round", dynamic_ncols=True)
 
     def show(self, n_rounds: int, row: dict[str, Any]) -> None:
         if self.bar is None and (self.verbose < 2 or n_rounds % self.verbose):

@@ -3,10 +3,10 @@
 // maximum       the largest entry of a state. grid (any), block 256.
 // channel_sums  sums[c] += repeat[i] * rint(state[i][c] * 2**s), where s is first_shift(*maximum), or `shift` if maximum is null: the
 //               sum from which the shift rule is worked out. grid (any), block up to 256.
-// group_sums    signed[g][k] and mass[g][k] += the sums of q and |q| over the rows of group g. A block sums a tile of groups and
+// leaf_sums    signed[g][k] and mass[g][k] += the sums of q and |q| over the rows of group g. A block sums a tile of groups and
 //               classes in shared memory. grid (any, tiles of classes, tiles of groups), block up to 256, dynamic shared memory
 //               8 * groups_per_tile * classes_per_tile bytes.
-// row_mass      mass[i] = the sum of |q| over the classes of row i from first_class on. grid (any), block 256.
+// row_weights      mass[i] = the sum of |q| over the classes of row i from first_class on. grid (any), block 256.
 // errors        *wrong += the weight of wrong predictions. `lanes`, a power of two up to 32, threads share a row.
 //               grid (any), block 256.
 // confusion     counts[label][predicted] += the weight of the rows. A block adds up in shared memory if `in_shared`, which then has
@@ -15,15 +15,15 @@
 // state    float64 [n_rows][n_classes], not negative    repeat   int32 [n_rows]    sums  int64 [n_classes], added to
 // maximum, largest  the bits of a float64; largest is raised, from 0
 // q        int32 [n_rows][n_channels]; a channel beyond the classes is left out
-// group    int32 [n_rows], 0 .. n_groups - 1             signed, mass   int64 [n_groups][n_classes], added to; in row_mass [n_rows]
+// group    int32 [n_rows], 0 .. n_groups - 1             signed, mass   int64 [n_groups][n_classes], added to; in row_weights [n_rows]
 // scores   float64 [n_rows][n_classes]                   units    int64 [n_rows]
 // labels   int32 [n_rows]: a row is wrong if the first of its largest scores is not at its label; null if signs are given
 // signs    int8 [n_rows][n_classes]: every class counts whose sign is not the score's, and a score of 0 predicts -1
 // counts   int64 [n_classes][n_classes], by the label and the first of the largest scores, added to
 //
 // Exactness: sums of integers. A float64 times a power of two is exact (or too small to round to anything but 0), so there is one
-// rounding, half to even. In group_sums the shift rule keeps all partial sums of a channel below 2**30, so a block adds in int32.
-// Limit, MNIST (60000 x 10) at 3.35 TB/s: maximum, errors and confusion read 4.8 MB, channel_sums 5 MB, group_sums 2.6 MB: 0.8 to 1.5 us.
+// rounding, half to even. In leaf_sums the shift rule keeps all partial sums of a channel below 2**30, so a block adds in int32.
+// Limit, MNIST (60000 x 10) at 3.35 TB/s: maximum, errors and confusion read 4.8 MB, channel_sums 5 MB, leaf_sums 2.6 MB: 0.8 to 1.5 us.
 // All of it stays in the second-level cache of 50 MB between kernels, and a launch costs more.
 
 #include "rows.cuh"
@@ -56,7 +56,7 @@ channel_sums(const double* __restrict__ state, const int* __restrict__ repeat, c
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-group_sums(const int* __restrict__ q, const int* __restrict__ group, i64* __restrict__ signed_sums, i64* __restrict__ mass,
+leaf_sums(const int* __restrict__ q, const int* __restrict__ group, i64* __restrict__ signed_sums, i64* __restrict__ mass,
            int n_rows, int n_groups, int n_classes, int n_channels, int groups_per_tile, int classes_per_tile)
 {
     extern __shared__ int cells[];
@@ -84,7 +84,7 @@ group_sums(const int* __restrict__ q, const int* __restrict__ group, i64* __rest
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-row_mass(const int* __restrict__ q, i64* __restrict__ mass, i64 n_rows, int first_class, int n_classes, int n_channels)
+row_weights(const int* __restrict__ q, i64* __restrict__ mass, i64 n_rows, int first_class, int n_classes, int n_channels)
 {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
         i64 sum = 0;

@@ -5,7 +5,7 @@
 //                     grid (any), block up to 256.
 // softmax_statistics  q[t][i] = g, the weight if there are weights, h, and the count, of the class or pair of classes of tree t, and the
 //                     sums of q and |q|. grid (any, n_trees), block 256.
-// softmax_step        p[i][class] and p[i][base class] *= their factors, tree after tree; then p[i] /= sum of p[i], and no less than
+// softmax_update        p[i][class] and p[i][base class] *= their factors, tree after tree; then p[i] /= sum of p[i], and no less than
 //                     `lowest`. grid (any), block 256.
 // softmax_losses      losses[j][y] += repeat[i] * rint(2**shift * factor[i] * -log2(p)) for the row's own class y, with the probability
 //                     after the trees of candidate j. grid (any, n_candidates), block 256, dynamic shared memory 8 * n_classes bytes.
@@ -118,7 +118,7 @@ softmax_statistics(const double* __restrict__ p, const int* __restrict__ target,
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-softmax_step(double* __restrict__ p, const int* __restrict__ groups, const int* __restrict__ pairs, const double* __restrict__ factors,
+softmax_update(double* __restrict__ p, const int* __restrict__ groups, const int* __restrict__ pairs, const double* __restrict__ factors,
              const int* __restrict__ trees, int n_rows, int n_classes, int n_trees, int n_groups, double lowest)
 {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {

@@ -27,7 +27,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "class_weight": {"ham": 2},
     },
     "gamble": {"algorithm": "gamble", "max_leaf_nodes": 4, "learning_rate": "line-search"},
-    "gamble, sampled": {"algorithm": "gamble", "max_leaf_nodes": 4, "row_fraction": 0.7, "random_state": 5},
+    "gamble, sampled": {"algorithm": "gamble", "max_leaf_nodes": 4, "subsample": 0.7, "random_state": 5},
     "logitboost": {"algorithm": "logitboost", "max_leaf_nodes": 3, "class_weight": "balanced"},
     "mart": {"algorithm": "mart", "max_leaf_nodes": 3},
     "rebel": {"algorithm": "rebel"},

@@ -1,6 +1,7 @@
 """Naive twins of the learners: plain loops over rows, in Python integers or fractions, straight from the paper.
 
-``codes[f][i]`` is the code of row i (0 is missing), ``q[i][l]`` the signed weight ``w_il y_il``, of any exact number type.
+``codes[f][i]`` is the code of row i (0 is missing), ``quantised[i][l]`` the signed weight ``w_il y_il``, of any exact number
+type.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ class Limit:
         return stump.feature < 0 or min(sides.values()) >= self.minimum
 
 
-def best_stump(codes: Any, q: Any, rows: Iterable[int], n_bins: Sequence[int], limit: Limit | None = None) -> Stump:
+def best_stump(codes: Any, quantised: Any, rows: Iterable[int], n_bins: Sequence[int], limit: Limit | None = None) -> Stump:
     """Try everything, in the order of the tie rule; only a higher score replaces."""
     rows = list(rows)
 
     def tried(feature: int = -1, cut: int = 0, missing_left: bool = False) -> Stump:
         phi = Stump((), feature, cut, missing_left).phi
-        edges = tuple(sum(q[i][c] * phi(codes, i) for i in rows) for c in range(len(q[0])))
+        edges = tuple(sum(quantised[i][c] * phi(codes, i) for i in rows) for c in range(len(quantised[0])))
         return Stump(edges, feature, cut, missing_left)
 
     best = tried()
@@ -78,23 +79,23 @@ class GrownTree:
     gains: list[Any] = field(default_factory=list)
     n_constant: int = 0
 
-    def edge(self, q: Any) -> Any:
-        return sum(v * w for i, votes in self.votes.items() for v, w in zip(votes, q[i], strict=True))
+    def edge(self, quantised: Any) -> Any:
+        return sum(v * w for i, votes in self.votes.items() for v, w in zip(votes, quantised[i], strict=True))
 
 
-def hamming_tree(codes: Any, q: Any, n_bins: Sequence[int], n_inner: int, limit: Limit | None = None) -> GrownTree:
+def hamming_tree(codes: Any, quantised: Any, n_bins: Sequence[int], n_inner: int, limit: Limit | None = None) -> GrownTree:
     """Figure 2, line by line, with a heap; ties go to the leaf that came first."""
     tree = GrownTree()
     order = itertools.count()
     queue: list[Any] = []
 
     def insert(rows: list[int], parent_votes: tuple[int, ...] | None) -> None:
-        stump = best_stump(codes, q, rows, n_bins, limit)
-        baseline = 0 if parent_votes is None else sum(v * q[i][c] for i in rows for c, v in enumerate(parent_votes))
+        stump = best_stump(codes, quantised, rows, n_bins, limit)
+        baseline = 0 if parent_votes is None else sum(v * quantised[i][c] for i in rows for c, v in enumerate(parent_votes))
         heapq.heappush(queue, (baseline - stump.score, next(order), rows, stump))
 
-    everything = range(len(q))
-    tree.votes = dict.fromkeys(everything, (0,) * len(q[0]))
+    everything = range(len(quantised))
+    tree.votes = dict.fromkeys(everything, (0,) * len(quantised[0]))
     insert(list(everything), None)
     for _ in range(n_inner):
         if not queue or queue[0][0] >= 0:
@@ -113,11 +114,11 @@ def hamming_tree(codes: Any, q: Any, n_bins: Sequence[int], n_inner: int, limit:
 
 
 def product(
-    codes: Any, q: Any, n_bins: Sequence[int], n_factors: int, limit: Limit | None = None
+    codes: Any, quantised: Any, n_bins: Sequence[int], n_factors: int, limit: Limit | None = None
 ) -> tuple[dict[int, tuple[int, ...]], list[Any]]:
     """Cycle over the factors; return the votes of every row and the edge after every fitted factor."""
-    n_classes = len(q[0])
-    factors = [Stump((1,) * n_classes)] * n_factors
+    n_classes = len(quantised[0])
+    multipliers = [Stump((1,) * n_classes)] * n_factors
 
     def value(chosen: Iterable[Stump], i: int) -> tuple[int, ...]:
         out = (1,) * n_classes
@@ -129,11 +130,11 @@ def product(
     while True:
         before = max(edges, default=0)
         for j in range(n_factors):
-            others = [stump for i, stump in enumerate(factors) if i != j]
-            relabelled = [[w * v for w, v in zip(q[i], value(others, i), strict=True)] for i in range(len(q))]
-            stump = best_stump(codes, relabelled, range(len(q)), n_bins, limit)
+            others = [stump for i, stump in enumerate(multipliers) if i != j]
+            relabelled = [[w * v for w, v in zip(quantised[i], value(others, i), strict=True)] for i in range(len(quantised))]
+            stump = best_stump(codes, relabelled, range(len(quantised)), n_bins, limit)
             if stump.score > max(edges, default=0):
-                factors[j] = stump
+                multipliers[j] = stump
                 edges.append(stump.score)
         if max(edges, default=0) == before:
-            return {i: value(factors, i) for i in range(len(q))}, edges
+            return {i: value(multipliers, i) for i in range(len(quantised))}, edges

@@ -15,7 +15,7 @@ from gpuboost.backends.cpu.threads import Team
 from gpuboost.binning import MISSING_CODE, BinMapper, BinnedMatrix
 from gpuboost.boosters.base import Booster, Problem
 from gpuboost.ensemble import Ensemble
-from gpuboost.fixedpoint import split_weights, weight_units
+from gpuboost.fixedpoint import integer_weights, split_weights
 from gpuboost.learners.base import WeakTree
 from gpuboost.training import Training, train
 from gpuboost.tree import Tree
@@ -54,7 +54,7 @@ class Data:
     def n_classes(self) -> int:
         return self.signs.shape[1]
 
-    def take(self, rows: Any) -> Data:
+    def subset(self, rows: Any) -> Data:
         weights = None if self.weights is None else self.weights[rows]
         return Data(self.X[rows], self.signs[rows], weights, self.max_bins)
 
@@ -62,15 +62,15 @@ class Data:
         return split_weights(np.ones(len(self.X)) if self.weights is None else self.weights)
 
     def mapper(self) -> BinMapper:
-        return BinMapper.fit(self.X, max_bins=self.max_bins, weight_units=weight_units(*self.split()))
+        return BinMapper.fit(self.X, max_bins=self.max_bins, integer_weights=integer_weights(*self.split()))
 
     def on(self, backend: Backend, mapper: BinMapper | None = None) -> Watched:
         """The problem on a backend, and its row weights for counting errors."""
-        repeat, factor = self.split()
+        frequency_weight, weight_scale = self.split()
         data = backend.encode(mapper or self.mapper(), self.X)
         single_label = bool(((self.signs > 0).sum(axis=1) == 1).all())
-        problem = Problem(backend, data, self.signs, repeat, factor, single_label)
-        return problem, weight_units(repeat, factor)
+        problem = Problem(backend, data, self.signs, frequency_weight, weight_scale, single_label)
+        return problem, integer_weights(frequency_weight, weight_scale)
 
 
 def fit(
@@ -101,15 +101,15 @@ def blobs(n_rows: int, n_features: int, n_classes: int, seed: int, noise: float 
     return Data(X, sign_matrix(labels, n_classes))
 
 
-def stats_of(backend: Backend, q: ArrayLike, counts: ArrayLike | None = None, min_count: int = 0) -> Stats:
+def stats_of(backend: Backend, quantised: ArrayLike, counts: ArrayLike | None = None, min_count: int = 0) -> Stats:
     """Statistics with exactly these integers, shape (n_rows, n_classes), in units of 1, and perhaps with counts of the rows."""
-    q = np.asarray(q, np.int64)
-    signs = np.where(q < 0, -1, 1).astype(np.int8)
-    state = backend.put(np.abs(q).astype(np.float64))
+    quantised = np.asarray(quantised, np.int64)
+    signs = np.where(quantised < 0, -1, 1).astype(np.int8)
+    state = backend.put(np.abs(quantised).astype(np.float64))
     limit = None if counts is None else Counts(backend.put(np.asarray(counts, np.int32)), min_count)
-    return backend.quantise(state, backend.put(signs), backend.put(np.ones(len(q), np.int32)), 0, limit)
+    return backend.quantise(state, backend.put(signs), backend.put(np.ones(len(quantised), np.int32)), 0, limit)
 
 
 def votes_of_rows(backend: Backend, weak: WeakTree) -> NDArray[np.float64]:
     """What the classifier says of every training row, shape (n_rows, n_classes)."""
-    return weak.tree.values[weak.leaf][backend.get(weak.group)]
+    return weak.tree.values[weak.leaf][backend.get(weak.leaf_index)]

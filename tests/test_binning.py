@@ -211,7 +211,7 @@ def starts_by_hand(weights: list[int], max_bins: int) -> list[int]:
 def cut_starts(weights, max_bins: int) -> list[int]:
     """Where bins start among the values 0, 1, 2 ... of the given weights: their cuts are i - 1/2."""
     X = column(range(len(weights)))
-    mapper = BinMapper.fit(X, max_bins=max_bins, weight_units=np.array(weights, dtype=np.int64))
+    mapper = BinMapper.fit(X, max_bins=max_bins, integer_weights=np.array(weights, dtype=np.int64))
     return [int(c + 0.5) for c in mapper.cuts(0)]
 
 
@@ -295,10 +295,10 @@ def test_integer_weights_mean_repeated_rows(data, max_bins):
     values = data.draw(columns)
     weights = data.draw(st.lists(st.integers(0, 5), min_size=len(values), max_size=len(values)))
     X, units = column(values), np.array(weights)
-    weighted = BinMapper.fit(X, max_bins=max_bins, weight_units=units)
+    weighted = BinMapper.fit(X, max_bins=max_bins, integer_weights=units)
     assert_same(weighted, BinMapper.fit(np.repeat(X, units, axis=0), max_bins=max_bins))
     order = np.array(data.draw(st.permutations(range(len(values)))))
-    assert_same(weighted, BinMapper.fit(X[order], max_bins=max_bins, weight_units=units[order]))
+    assert_same(weighted, BinMapper.fit(X[order], max_bins=max_bins, integer_weights=units[order]))
 
 
 @untimed
@@ -322,10 +322,10 @@ def test_products_beyond_int64_are_exact():
 
 def test_rows_of_weight_zero_do_not_exist():
     X = np.array([[1.0, NAN], [50000.0, NAN], [2.0, 3.0], [3.0, 4.0], [NAN, 4.5]])
-    mapper = BinMapper.fit(X, weight_units=np.array([1, 0, 2, 3, 0]))
+    mapper = BinMapper.fit(X, integer_weights=np.array([1, 0, 2, 3, 0]))
     assert_same(mapper, BinMapper.fit(X[[0, 2, 3]]))
     assert mapper.has_missing.tolist() == [False, True]
-    assert BinMapper.fit(X, weight_units=np.zeros(5, dtype=np.int64)).n_cuts.tolist() == [0, 0]
+    assert BinMapper.fit(X, integer_weights=np.zeros(5, dtype=np.int64)).n_cuts.tolist() == [0, 0]
 
 
 @untimed
@@ -352,9 +352,9 @@ def test_equal_values_have_equal_cuts_and_codes_in_any_dtype(dtype, max_bins):
     rng = np.random.default_rng(1)
     X = rng.integers(0, 100, (400, 3)).astype(np.float64)
     units = rng.integers(0, 4, 400)
-    for weight_units in (None, units):
-        expected = BinMapper.fit(X, max_bins=max_bins, weight_units=weight_units)
-        mapper = BinMapper.fit(X.astype(dtype), max_bins=max_bins, weight_units=weight_units)
+    for integer_weights in (None, units):
+        expected = BinMapper.fit(X, max_bins=max_bins, integer_weights=integer_weights)
+        mapper = BinMapper.fit(X.astype(dtype), max_bins=max_bins, integer_weights=integer_weights)
         assert_same(mapper, expected)
         assert (mapper.transform(X.astype(dtype)).codes == expected.transform(X).codes).all()
 
@@ -437,13 +437,13 @@ def test_the_layout_does_not_matter_and_input_is_not_written(dtype):
         X[rng.random(X.shape) < 0.1] = NAN
     units = rng.integers(0, 3, 600)[::2]
     rows = rng.integers(0, 300, 280)
-    expected = [BinMapper.fit(X, max_bins=30, weight_units=w) for w in (None, units)]
+    expected = [BinMapper.fit(X, max_bins=30, integer_weights=w) for w in (None, units)]
     codes = np.array(codes_by_hand(X, expected[0]))
     for Y in layouts(X):
         before = Y.tobytes()
         mapper = BinMapper.fit(Y, max_bins=30)
         assert_same(mapper, expected[0])
-        assert_same(BinMapper.fit(Y, max_bins=30, weight_units=units), expected[1])
+        assert_same(BinMapper.fit(Y, max_bins=30, integer_weights=units), expected[1])
         assert (mapper.transform(Y).codes == codes).all()
         assert (mapper.transform(Y, rows=rows).codes == codes[:, rows]).all()
         assert Y.tobytes() == before
@@ -545,4 +545,4 @@ def test_wrong_shapes():
 )
 def test_bad_weights(units, error, message):
     with pytest.raises(error, match=message):
-        BinMapper.fit(np.zeros((3, 1)), weight_units=units)
+        BinMapper.fit(np.zeros((3, 1)), integer_weights=units)

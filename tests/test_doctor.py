@@ -164,10 +164,10 @@ def test_a_cpu_out_of_order(machine: Machine) -> None:
 
 
 def test_a_check_that_fails_itself(machine: Machine) -> None:
-    def trouble(index: int | None) -> None:
+    def problem(index: int | None) -> None:
         raise KeyError("surprise")
 
-    machine.monkeypatch.setattr(availability, "trouble", trouble)
+    machine.monkeypatch.setattr(availability, "trouble", problem)
     assert "the check failed (KeyError: 'surprise')" in run().output
 
 

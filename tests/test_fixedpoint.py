@@ -17,9 +17,9 @@ from gpuboost.fixedpoint import (
     exponent,
     final_shift,
     first_shift,
+    integer_weights,
     row_counts,
     split_weights,
-    weight_units,
 )
 from tests.problems import cpu_backend
 
@@ -38,31 +38,31 @@ def states(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     state[rng.random(state.shape) < draw(st.sampled_from([0.0, 0.5]))] = 0.0
     state[rng.integers(n_rows), rng.integers(n_channels)] = 1.0  # never all zero
     signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
-    repeat = rng.integers(1, draw(st.sampled_from([1, 3, MAX_REPEAT])) + 1, n_rows).astype(np.int32)
-    return state, signs, repeat
+    frequency_weight = rng.integers(1, draw(st.sampled_from([1, 3, MAX_REPEAT])) + 1, n_rows).astype(np.int32)
+    return state, signs, frequency_weight
 
 
-def statistics(backend: Backend, state: np.ndarray, signs: np.ndarray, repeat: np.ndarray) -> Stats:
-    on_device = [backend.put(a) for a in (state, signs, repeat)]
-    return backend.statistics(*on_device, int(repeat.sum()), float(state.max()))
+def statistics(backend: Backend, state: np.ndarray, signs: np.ndarray, frequency_weight: np.ndarray) -> Stats:
+    on_device = [backend.put(a) for a in (state, signs, frequency_weight)]
+    return backend.statistics(*on_device, int(frequency_weight.sum()), float(state.max()))
 
 
 def q_of(backend: Backend, stats: Stats) -> np.ndarray:
     """The statistics without a backend's padding, which must be zero."""
-    q = backend.get(stats.q)
-    assert q.dtype == np.int32
-    assert not q[..., stats.n_channels :].any()
-    return q[0, :, : stats.n_channels].astype(np.int64)
+    quantised = backend.get(stats.quantised)
+    assert quantised.dtype == np.int32
+    assert not quantised[..., stats.n_channels :].any()
+    return quantised[0, :, : stats.n_channels].astype(np.int64)
 
 
-def provable_bound(state: np.ndarray, repeat: np.ndarray, shift: int) -> Fraction:
+def provable_bound(state: np.ndarray, frequency_weight: np.ndarray, shift: int) -> Fraction:
     """The shift rule's bound on a channel's sum at ``shift``, from its definition, in exact arithmetic."""
     scale = Fraction(2) ** first_shift(float(state.max()))
     rows = range(len(state))
     largest = max(
-        sum(int(repeat[i]) * round(Fraction(float(state[i, c])) * scale) for i in rows) for c in range(state.shape[1])
+        sum(int(frequency_weight[i]) * round(Fraction(float(state[i, c])) * scale) for i in rows) for c in range(state.shape[1])
     )
-    half = Fraction(int(repeat.sum()), 2)
+    half = Fraction(int(frequency_weight.sum()), 2)
     return (largest + half) / 2 ** (first_shift(float(state.max())) - shift) + half
 
 
@@ -99,34 +99,34 @@ def test_too_many_rows_are_refused() -> None:
 @untimed
 @given(states())
 def test_shift_rule(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    state, signs, repeat = case
-    n_rows = int(repeat.sum())
+    state, signs, frequency_weight = case
+    n_rows = int(frequency_weight.sum())
     for backend in BACKENDS:
-        stats = statistics(backend, state, signs, repeat)
-        q = q_of(backend, stats)
+        stats = statistics(backend, state, signs, frequency_weight)
+        quantised = q_of(backend, stats)
         # Nothing exceeds the limit, and a larger shift would have no proof of that.
-        assert np.abs(q).sum(axis=0).max() <= provable_bound(state, repeat, stats.shift) <= LIMIT
+        assert np.abs(quantised).sum(axis=0).max() <= provable_bound(state, frequency_weight, stats.shift) <= LIMIT
         if stats.shift < first_shift(float(state.max())):
-            assert provable_bound(state, repeat, stats.shift + 1) > LIMIT
+            assert provable_bound(state, frequency_weight, stats.shift + 1) > LIMIT
         # The sums are those of q, and q is repeat * rint(w * 2**shift) with the signs.
-        assert stats.signed.tolist() == q.sum(axis=0).tolist()
-        assert stats.mass.tolist() == np.abs(q).sum(axis=0).tolist()
-        assert stats.total == np.abs(q).sum()
+        assert stats.sum.tolist() == quantised.sum(axis=0).tolist()
+        assert stats.sum_abs.tolist() == np.abs(quantised).sum(axis=0).tolist()
+        assert stats.total == np.abs(quantised).sum()
         scale = Fraction(2) ** stats.shift
         for i, c in np.ndindex(*state.shape):
-            assert q[i, c] == int(repeat[i]) * int(signs[i, c]) * round(Fraction(state[i, c]) * scale)
+            assert quantised[i, c] == int(frequency_weight[i]) * int(signs[i, c]) * round(Fraction(state[i, c]) * scale)
         # A channel's sum is at most R / 2 units from the exact one.
         for c in range(state.shape[1]):
-            exact = sum(int(r) * Fraction(w) for r, w in zip(repeat, state[:, c].tolist(), strict=True))
-            assert abs(int(stats.mass[c]) - exact * scale) <= Fraction(n_rows, 2)
+            exact = sum(int(r) * Fraction(w) for r, w in zip(frequency_weight, state[:, c].tolist(), strict=True))
+            assert abs(int(stats.sum_abs[c]) - exact * scale) <= Fraction(n_rows, 2)
 
 
 @untimed
 @given(states(), st.integers(-60, 60))
 def test_powers_of_two_change_the_shift_only(case: tuple[np.ndarray, np.ndarray, np.ndarray], power: int) -> None:
-    state, signs, repeat = case
+    state, signs, frequency_weight = case
     for backend in BACKENDS:
-        one, other = (statistics(backend, np.ldexp(state, p), signs, repeat) for p in (0, power))
+        one, other = (statistics(backend, np.ldexp(state, p), signs, frequency_weight) for p in (0, power))
         assert one.shift == other.shift + power
         assert q_of(backend, one).tobytes() == q_of(backend, other).tobytes()
 
@@ -138,23 +138,23 @@ def test_order_of_rows_does_not_matter(case: tuple[np.ndarray, np.ndarray, np.nd
     for backend in BACKENDS:
         one, other = statistics(backend, *case), statistics(backend, *(a[order] for a in case))
         assert one.shift == other.shift
-        assert one.signed.tolist() == other.signed.tolist()
-        assert one.mass.tolist() == other.mass.tolist()
+        assert one.sum.tolist() == other.sum.tolist()
+        assert one.sum_abs.tolist() == other.sum_abs.tolist()
         assert q_of(backend, one)[order].tobytes() == q_of(backend, other).tobytes()
 
 
 @untimed
 @given(states())
 def test_a_repeat_is_a_repeated_row(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    state, signs, repeat = case
-    repeat = np.minimum(repeat, 5)
-    rows = np.repeat(np.arange(len(state)), repeat)
+    state, signs, frequency_weight = case
+    frequency_weight = np.minimum(frequency_weight, 5)
+    rows = np.repeat(np.arange(len(state)), frequency_weight)
     for backend in BACKENDS:
-        one = statistics(backend, state, signs, repeat)
+        one = statistics(backend, state, signs, frequency_weight)
         other = statistics(backend, state[rows], signs[rows], np.ones(len(rows), np.int32))
         assert one.shift == other.shift
-        assert one.signed.tolist() == other.signed.tolist()
-        assert one.mass.tolist() == other.mass.tolist()
+        assert one.sum.tolist() == other.sum.tolist()
+        assert one.sum_abs.tolist() == other.sum_abs.tolist()
 
 
 # ---- sample weights ----------------------------------------------------------------------------------------------------------
@@ -164,14 +164,14 @@ def test_a_repeat_is_a_repeated_row(case: tuple[np.ndarray, np.ndarray, np.ndarr
 @given(st.lists(st.integers(1, MAX_REPEAT), min_size=1, max_size=20), st.floats(1e-30, 1e30))
 def test_multiples_of_any_unit_are_repeats(multiples: list[int], unit: float) -> None:
     multiples[0] = 1  # the unit itself is among the weights
-    repeat, factor = split_weights(np.array(multiples) * unit)
-    assert repeat.tolist() == multiples
-    assert repeat.dtype == np.int32
-    assert factor.tolist() == [1.0] * len(multiples)
+    frequency_weight, weight_scale = split_weights(np.array(multiples) * unit)
+    assert frequency_weight.tolist() == multiples
+    assert frequency_weight.dtype == np.int32
+    assert weight_scale.tolist() == [1.0] * len(multiples)
 
 
 @pytest.mark.parametrize(
-    ("weights", "repeat", "factor"),
+    ("weights", "frequency_weight", "weight_scale"),
     [
         ([7.25], [1], [1.0]),  # one row, of any weight
         ([0.1, 0.3, 0.2], [1, 3, 2], [1.0, 1.0, 1.0]),  # 0.3 / 0.1 is not 3 in binary
@@ -183,20 +183,20 @@ def test_multiples_of_any_unit_are_repeats(multiples: list[int], unit: float) ->
         ([4.0, 4.0, 4.0], [1, 1, 1], [1.0, 1.0, 1.0]),
     ],
 )
-def test_split_weights(weights: list[float], repeat: list[int], factor: list[float]) -> None:
+def test_split_weights(weights: list[float], frequency_weight: list[int], weight_scale: list[float]) -> None:
     r, f = split_weights(np.array(weights))
-    assert r.tolist() == repeat
-    assert f.tolist() == factor
+    assert r.tolist() == frequency_weight
+    assert f.tolist() == weight_scale
     assert r.dtype == np.int32
 
 
 @untimed
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
 def test_split_weights_keeps_the_ratios(weights: list[float]) -> None:
-    repeat, factor = split_weights(np.array(weights))
-    product = repeat * factor
+    frequency_weight, weight_scale = split_weights(np.array(weights))
+    product = frequency_weight * weight_scale
     assert product / product.max() == pytest.approx(np.array(weights) / max(weights), rel=1e-11)
-    assert ((factor > 0) & (factor <= 1)).all()
+    assert ((weight_scale > 0) & (weight_scale <= 1)).all()
 
 
 @st.composite
@@ -204,38 +204,40 @@ def split(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     """Repeats, or factors over up to 300 powers of two, or both; the largest factor is 1."""
     n_rows = draw(st.integers(1, 200))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    repeat = rng.integers(1, draw(st.sampled_from([1, 3, MAX_REPEAT])) + 1, n_rows).astype(np.int32)
-    factor = 2.0 ** -rng.uniform(0, draw(st.sampled_from([0.0, 1.0, 300.0])), n_rows)
-    return repeat, factor / factor.max()
+    frequency_weight = rng.integers(1, draw(st.sampled_from([1, 3, MAX_REPEAT])) + 1, n_rows).astype(np.int32)
+    weight_scale = 2.0 ** -rng.uniform(0, draw(st.sampled_from([0.0, 1.0, 300.0])), n_rows)
+    return frequency_weight, weight_scale / weight_scale.max()
 
 
 @untimed
 @given(split())
 def test_row_counts_are_weights_in_a_unit_that_fits(case: tuple[np.ndarray, np.ndarray]) -> None:
-    repeat, factor = case
-    counts = row_counts(repeat, factor)
+    frequency_weight, weight_scale = case
+    counts = row_counts(frequency_weight, weight_scale)
     assert counts.dtype == np.int32
-    total, n_rows = int(counts.sum(dtype=np.int64)), int(repeat.sum())
+    total, n_rows = int(counts.sum(dtype=np.int64)), int(frequency_weight.sum())
     # The shift rule for a single channel whose largest entry is 1.
-    scale = Fraction(2) ** next(s for s in range(30, -2, -1) if provable_bound(factor[:, None], repeat, s) <= LIMIT)
+    scale = Fraction(2) ** next(
+        s for s in range(30, -2, -1) if provable_bound(weight_scale[:, None], frequency_weight, s) <= LIMIT
+    )
     assert counts.tolist() == [
-        int(r) * round(Fraction(f) * scale) for r, f in zip(repeat.tolist(), factor.tolist(), strict=True)
+        int(r) * round(Fraction(f) * scale) for r, f in zip(frequency_weight.tolist(), weight_scale.tolist(), strict=True)
     ]
     assert total <= LIMIT
     # The rule's bound fails for d - 1, and rounding takes R/2 units at most: 2**29 - 1/2 - R/4 - R/2**d - R/2, and d is not 0.
     assert total >= 2**29 - 2 * n_rows
-    exact = sum(int(r) * Fraction(f) for r, f in zip(repeat.tolist(), factor.tolist(), strict=True)) * scale
+    exact = sum(int(r) * Fraction(f) for r, f in zip(frequency_weight.tolist(), weight_scale.tolist(), strict=True)) * scale
     assert abs(total - exact) <= Fraction(n_rows, 2)
 
 
 @untimed
 @given(split(), st.integers(0, 2**32))
 def test_row_counts_of_repeats_are_those_of_repeated_rows(case: tuple[np.ndarray, np.ndarray], seed: int) -> None:
-    repeat, factor = np.minimum(case[0], 5), case[1]
-    rows = np.repeat(np.arange(len(repeat)), repeat)
+    frequency_weight, weight_scale = np.minimum(case[0], 5), case[1]
+    rows = np.repeat(np.arange(len(frequency_weight)), frequency_weight)
     rows = np.random.default_rng(seed).permutation(rows)
-    each = row_counts(np.ones(len(rows), np.int32), factor[rows])
-    assert np.bincount(rows, each).astype(np.int64).tolist() == row_counts(repeat, factor).tolist()
+    each = row_counts(np.ones(len(rows), np.int32), weight_scale[rows])
+    assert np.bincount(rows, each).astype(np.int64).tolist() == row_counts(frequency_weight, weight_scale).tolist()
 
 
 def test_row_counts_by_hand() -> None:
@@ -248,13 +250,13 @@ def test_row_counts_by_hand() -> None:
 
 
 def test_weight_units_are_the_repeats() -> None:
-    units = weight_units(np.array([1, 4096, 3], np.int32), np.ones(3))
+    units = integer_weights(np.array([1, 4096, 3], np.int32), np.ones(3))
     assert units.tolist() == [1, 4096, 3]
     assert units.dtype == np.int64
 
 
 def test_weight_units_of_real_factors() -> None:
     # 2**30 / 3 = 357913941.33; 2**-31 of the largest weight would be half a unit: at least one is counted.
-    units = weight_units(np.ones(4, np.int32), np.array([1.0, 1 / 3, 2.0**-31, 1e-300]))
+    units = integer_weights(np.ones(4, np.int32), np.array([1.0, 1 / 3, 2.0**-31, 1e-300]))
     assert units.tolist() == [2**30, 357913941, 1, 1]
     assert units.dtype == np.int64

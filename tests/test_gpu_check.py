@@ -366,7 +366,7 @@ def test_bytes_and_additions_by_hand() -> None:
     pairs = counts.Work({"n_rows": 60_000, "n_classes": 10, "n_channels": 10}, 60_000, 717, 0.2)
     assert counts.bytes_of("reweight", pairs) == pytest.approx(10.4e6, rel=0.01)
     assert counts.bytes_of("quantise", pairs) == pytest.approx(5.6e6 + 2.4e6, rel=0.01)
-    assert counts.bytes_of("group_sums", pairs) == pytest.approx(2.6e6, rel=0.02)
+    assert counts.bytes_of("leaf_sums", pairs) == pytest.approx(2.6e6, rel=0.02)
 
 
 def test_all_kernels_are_counted() -> None:

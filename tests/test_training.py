@@ -35,7 +35,7 @@ class Scripted:
     class State:
         n: int = 0
 
-        def take(self, parts: Sequence[Part]) -> None:
+        def update(self, parts: Sequence[Part]) -> None:
             self.n += 1
 
         def loss(self) -> float:
@@ -44,12 +44,12 @@ class Scripted:
     def row_state(self, problem: Problem) -> State:
         return self.State()
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        group = problem.backend.put(np.zeros(len(problem.signs), np.int32))
-        for value in self.values[len(done) :]:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        leaf_index = problem.backend.put(np.zeros(len(problem.signs), np.int32))
+        for value in self.values[len(initial_rounds) :]:
             tree = constant_tree(np.array([0.0, value]))
             self.log.append("round")
-            yield Round([Part(tree, group, tree.values)], 0.25, {"edge": 0.5})
+            yield Round([Part(tree, leaf_index, tree.values)], 0.25, {"edge": 0.5})
 
 
 def one_row(label: int, backend: Backend) -> tuple[Problem, NDArray[np.int64]]:
@@ -70,7 +70,7 @@ def scripted_run(values: Sequence[float], **options: Any) -> tuple[Training, Scr
 def test_history_has_a_value_a_round() -> None:
     backend = NumpyBackend()
     mapper = DATA.mapper()
-    sets = {"valid": OTHER.on(backend, mapper), "more": OTHER.take(slice(10)).on(backend, mapper)}
+    sets = {"valid": OTHER.on(backend, mapper), "more": OTHER.subset(slice(10)).on(backend, mapper)}
     result = train(BOOSTER, *DATA.on(backend, mapper), n_rounds=7, evaluation=sets)
     assert set(result.history) == {
         *("train_loss", "train_error", "edge", "seconds"),
@@ -98,7 +98,7 @@ def test_watching_the_training_set_shows_the_training(backend: Backend, learner:
 
 def test_watching_does_not_touch_the_training(backend: Backend) -> None:
     alone = fit(BOOSTER, DATA, backend, 10)
-    for evaluation in (DATA, OTHER, OTHER.take(slice(7))):
+    for evaluation in (DATA, OTHER, OTHER.subset(slice(7))):
         watched = fit(BOOSTER, DATA, backend, 10, evaluation=evaluation)
         assert digest(watched.trees, 3) == digest(alone.trees, 3)
         assert all(watched.history[key] == alone.history[key] for key in ("train_loss", "train_error", "edge"))
@@ -236,8 +236,8 @@ def test_interrupt_keeps_the_finished_rounds(backend: Backend) -> None:
 class InterruptedBooster(Scripted):
     """Interrupted while it works on the third round."""
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        for n, step in enumerate(super().rounds(problem, done)):
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        for n, step in enumerate(super().rounds(problem, initial_rounds)):
             if n == 2:
                 raise KeyboardInterrupt
             yield step
@@ -255,7 +255,7 @@ def test_interrupt_between_history_and_model() -> None:
         """A round that is interrupted when its tree is taken, after its numbers went into the history."""
 
         def __init__(self, step: Round) -> None:
-            self.loss, self.notes, self.looks, self.step = step.loss, step.notes, 0, step
+            self.loss, self.metrics, self.looks, self.step = step.loss, step.metrics, 0, step
 
         @property
         def parts(self) -> Sequence[Part]:
@@ -265,8 +265,8 @@ def test_interrupt_between_history_and_model() -> None:
             return self.step.parts
 
     class InterruptedLate(Scripted):
-        def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Any]:
-            for n, step in enumerate(super().rounds(problem, done)):
+        def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Any]:
+            for n, step in enumerate(super().rounds(problem, initial_rounds)):
                 yield Late(step) if n == 2 else step
 
     result = train(InterruptedLate([1.0] * 9), *one_row(0, NumpyBackend()), n_rounds=9)
@@ -276,13 +276,13 @@ def test_interrupt_between_history_and_model() -> None:
 
 def test_interrupt_before_the_first_round_is_raised() -> None:
     class Impatient(Scripted):
-        def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
             raise KeyboardInterrupt
 
     backend = NumpyBackend()
     for trees in ([], [constant_tree(np.array([0.0, 1.0]))] * 3):  # the caller still has the model it wants to continue
         with pytest.raises(KeyboardInterrupt):
-            train(Impatient([1.0] * 9), *one_row(0, backend), n_rounds=9, done=[[tree] for tree in trees])
+            train(Impatient([1.0] * 9), *one_row(0, backend), n_rounds=9, initial_rounds=[[tree] for tree in trees])
 
 
 def test_other_exceptions_are_not_caught() -> None:
@@ -368,7 +368,7 @@ def test_continued_training_is_one_long_training(backend: Backend, variant: Any)
     long = fit(booster, DATA, backend, 15, evaluation=OTHER)
     for k in (0, 1, 9, 15):
         short = fit(booster, DATA, backend, k, evaluation=OTHER)
-        more = fit(booster, DATA, backend, 15, evaluation=OTHER, done=short.rounds, history=short.history)
+        more = fit(booster, DATA, backend, 15, evaluation=OTHER, initial_rounds=short.rounds, history=short.history)
         assert digest(more.trees, 3) == digest(long.trees, 3)
         assert {len(values) for values in more.history.values()} == {15}
         assert all(more.history[key] == long.history[key] for key in long.history if key != "seconds")
@@ -379,14 +379,14 @@ def test_continued_training_is_one_long_training(backend: Backend, variant: Any)
 def test_continuing_a_truncated_model_forgets_the_later_rounds() -> None:
     # Early stopping left a history of 10 rounds for 2 trees.
     first, _ = scripted_run(SCRIPT, stopping=Patience(20))
-    more, _ = scripted_run(SCRIPT, n_rounds=5, done=first.rounds, history=first.history)
+    more, _ = scripted_run(SCRIPT, n_rounds=5, initial_rounds=first.rounds, history=first.history)
     assert more.history["valid_error"] == ERRORS[:5]
     assert len(more.trees) == 5
 
 
 def test_nothing_to_do() -> None:
     first, _ = scripted_run(SCRIPT, n_rounds=4)
-    more, booster = scripted_run(SCRIPT, n_rounds=3, done=first.rounds, history=first.history)
+    more, booster = scripted_run(SCRIPT, n_rounds=3, initial_rounds=first.rounds, history=first.history)
     assert len(more.trees) == 4
     assert booster.log == []
     assert more.history == first.history

@@ -71,19 +71,19 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "choose_features": lambda w: 9.0 * w.a["n_features"],
     "node_of_rows": lambda w: w.each_row(8),
     "set_bit": lambda w: w.each_row(8 + SECTOR / 2),  # the codes of two rows stand in a sector
-    "row_mass": lambda w: w.statistics(1) + w.each_row(8),
+    "row_weights": lambda w: w.statistics(1) + w.each_row(8),
     "maximum": lambda w: 8.0 * w.a["n"],
     "channel_sums": lambda w: w.pairs(8) + w.each_row(4),
     "choose_shift": lambda w: 8.0 * w.a["n_classes"],
     "quantise": lambda w: w.pairs(9) + w.each_row(4) + w.statistics(1),
     "flip": lambda w: w.statistics(2) + w.each_row(4),
-    "group_sums": lambda w: w.statistics(1) + w.each_row(4),
+    "leaf_sums": lambda w: w.statistics(1) + w.each_row(4),
     "project": lambda w: w.pairs(9) + w.each_row(9),
     "reweight": lambda w: w.pairs(17) + w.each_row(4),
     "largest_miss": lambda w: w.pairs(8) + w.each_row(12),
     "softmax_sums": lambda w: w.pairs(8) + w.each_row(16),
     "softmax_statistics": lambda w: w.pairs(8) + w.each_row(20) + float(w.a["q"]),
-    "softmax_step": lambda w: w.pairs(16) + float(w.a["groups"]),
+    "softmax_update": lambda w: w.pairs(16) + float(w.a["groups"]),
     "softmax_losses": lambda w: w.pairs(8) + w.each_row(20) + float(w.a["groups"]),
     "add_scores": lambda w: w.pairs(16) + w.each_row(4),
     "errors": lambda w: w.pairs(8) + w.each_row(12),
@@ -100,7 +100,7 @@ BYTES: dict[str, Callable[[Work], float]] = {
 # Additions in shared memory.
 ADDS: dict[str, Callable[[Work], float]] = {
     "histogram": lambda w: w.kept * w.rows * w.features * w.a["n_channels"],
-    "group_sums": lambda w: 2.0 * w.a["n_rows"] * w.a["n_classes"],
+    "leaf_sums": lambda w: 2.0 * w.a["n_rows"] * w.a["n_classes"],
     "count_codes": lambda w: float(w.a["codes"]),
 }
 

@@ -30,7 +30,7 @@ WARM_UP = 3
 """Rounds that are not counted."""
 ONCE = ("bin", "pack", "count_codes", "maximum")
 """Kernels of a beginning, not of every round."""
-USED = ("apply", "predict", "flip", "set_bit", "row_mass", "choose_features")
+USED = ("apply", "predict", "flip", "set_bit", "row_weights", "choose_features")
 """Kernels that `use` runs."""
 CLASSES: tuple[int | None, ...] = (None, 26, 2, 100)
 """Numbers of classes; None are the set's own."""
@@ -149,7 +149,7 @@ def use(step: Step, backend: WatchedBackend, problem: Problem, ensemble: Ensembl
         backend.apply(ensemble.tree(0), problem.data)
         backend.predict(ensemble, problem.data, scores, 0, ensemble.n_trees)
     del scores
-    boost(problem, step.choose(3, 1), StumpProduct(2), sampling=Sampling(weight_trim=0.9, feature_fraction=0.5))
+    boost(problem, step.choose(3, 1), StumpProduct(2), sampling=Sampling(weight_trim=0.9, max_features=0.5))
 
 
 def rows_of(timed: list[Timed], ceilings: dict[str, float]) -> list[dict[str, Any]]:

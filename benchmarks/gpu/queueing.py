@@ -45,7 +45,7 @@ class Grower:
     def graph(self) -> Way:
         """Capture the recording, and return the way that replays it."""
         (recording,) = self.backend.recordings.values()
-        launch = self.machine.capture(lambda: recording.repeat(self.backend.gpu, self.stats.q))
+        launch = self.machine.capture(lambda: recording.run(self.backend.gpu, self.stats.quantised))
 
         def replay() -> Frontier:
             frontier = self.backend.start_growth(self.data, self.stats, self.leaves)
@@ -93,7 +93,7 @@ def three_ways(step: Step, machine: Card | Emulation) -> dict[str, Any]:
     step.say(f"a growth of {grower.leaves} leaves, ms until queued / until read:  {text}")
     if differ:
         step.problem(f"the growth has other bytes when queued as: {', '.join(differ)}")
-    return {**found, "same_bytes": not differ, "graph_skipped": remark, "rows": int(np.prod(grower.stats.q.shape[:2]))}
+    return {**found, "same_bytes": not differ, "graph_skipped": remark, "rows": int(np.prod(grower.stats.quantised.shape[:2]))}
 
 
 def time_of(grower: Grower, way: Way) -> tuple[float, float]:

@@ -96,7 +96,7 @@ class Bench:
     def _template(self, frontier: Frontier) -> Launch:
         """Return the launch for the root, with all its arguments."""
         self.backend.queued = []
-        self.backend.expand(frontier, (0,))
+        self.backend.find_splits(frontier, (0,))
         queued, self.backend.queued = self.backend.queued, None
         return next(item for item in queued if isinstance(item, Launch) and item.kernel.name == "histogram")
 
@@ -113,7 +113,7 @@ class Bench:
 
     def middle(self) -> tuple[int, int, int]:
         """Return a node with its smaller child's number of rows and slot; the child is nearest to an eighth of all rows."""
-        n_rows = self.stats.q.shape[1]
+        n_rows = self.stats.quantised.shape[1]
         found = []
         for node in np.flatnonzero(self.nodes[:, LEFT]).tolist():
             left = int(self.nodes[node, LEFT])
@@ -151,7 +151,7 @@ class Bench:
 def measure(step: Step, machine: Card | Emulation, backend: CudaBackend, problem: Problem, title: str) -> list[dict[str, Any]]:
     """Return the times of all variants at the root and at a node of middle size."""
     bench = Bench(step, machine, backend, problem)
-    n_rows = bench.stats.q.shape[1]
+    n_rows = bench.stats.quantised.shape[1]
     node, rows, slot = bench.middle()
     current = bench.gpu.put(np.array([node], np.int64))
     launches = [bench.launch(v, n_rows // 2, member=np.int32(SMALLER), current=current) for v in bench.variants]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gpu.machine import Card, Emulation, Stopwatch
-from gpuboost.backends.base import EVERYTHING, Frontier, Start
+from gpuboost.backends.base import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Gpu
 from gpuboost.backends.cuda.kernels import Argument, Kernel
@@ -131,7 +131,7 @@ class WatchedBackend(CudaBackend):
         self.growths: list[Growth] = []
         self._first = 0
 
-    def start_growth(self, data: Any, stats: Any, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
+    def start_growth(self, data: Any, stats: Any, max_leaves: int, start: GrowthScope = WHOLE) -> Frontier:
         self._first = len(self.gpu.seen)
         return super().start_growth(data, stats, max_leaves, start)
 

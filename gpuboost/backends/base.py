@@ -33,7 +33,7 @@ CLOSED = -1
 """The key of a node that is not in the queue."""
 
 Criterion: TypeAlias = Literal["edge", "gini", "newton", "rebel"]
-"""What a cut is worth, see `Backend.expand`."""
+"""What a cut is worth, see `Backend.find_splits`."""
 
 
 @dataclass
@@ -42,30 +42,30 @@ class Stats:
 
     Attributes
     ----------
-    q : device array of int32, shape (T, n_rows, >= n_channels)
-        ``sign * repeat * rint(state * 2**shift)``, one channel per class; if ``min_count`` is positive, a last channel has the
-        rows' counts. A backend may pad the last axis with zeros.
+    quantised : device array of int32, shape (T, n_rows, >= n_channels)
+        ``sign * frequency_weight * rint(state * 2**shift)``, one channel per class; if ``min_count`` is positive, a last
+        channel has the rows' counts. A backend may pad the last axis with zeros.
     shift : int
         Units are ``2**-shift``.
-    signed : ndarray of int64, shape (n_channels,)
-        Sum of q over the trees and rows.
-    mass : ndarray of int64, shape (n_classes,)
-        Sum of abs(q) over the trees and rows.
+    sum : ndarray of int64, shape (n_channels,)
+        Sum of ``quantised`` over the trees and rows.
+    sum_abs : ndarray of int64, shape (n_classes,)
+        Sum of ``abs(quantised)`` over the trees and rows.
     min_count : int
         Both sides of a cut must have rows with counts of at least this sum. 0: every cut will do.
     criterion : {"edge", "gini", "newton", "rebel"}
         What trees that are grown from these statistics are cut by. For "gini" no q is negative; "rebel" is for trees of two
         leaves.
     totals : ndarray of int64, shape (n_trees, n_channels), optional
-        The sums of q over the rows, where they have been found on the way.
+        The sums of ``quantised`` over the rows, where they have been found on the way.
     one_hot : bool
         A backend's own: whether q has the columns (class, weight) or (class, weight, count) instead, see `Backend.put_one_hot`.
     """
 
-    q: Device
+    quantised: Device
     shift: int
-    signed: NDArray[np.int64]
-    mass: NDArray[np.int64]
+    sum: NDArray[np.int64]
+    sum_abs: NDArray[np.int64]
     min_count: int = 0
     criterion: Criterion = "edge"
     totals: NDArray[np.int64] | None = None
@@ -73,20 +73,20 @@ class Stats:
 
     @property
     def n_channels(self) -> int:
-        return len(self.signed)
+        return len(self.sum)
 
     @property
     def n_classes(self) -> int:
-        return len(self.mass)
+        return len(self.sum_abs)
 
     @property
     def total(self) -> int:
         """The total weight, in units."""
-        return int(self.mass.sum())
+        return int(self.sum_abs.sum())
 
     def of_tree(self, t: int) -> Stats:
         """Return the statistics of tree t alone, for primitives that take one tree's."""
-        return replace(self, q=self.q[t : t + 1], totals=None)
+        return replace(self, quantised=self.quantised[t : t + 1], totals=None)
 
     @property
     def n_voting(self) -> int:
@@ -111,41 +111,41 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class GrowthScope:
     """What a growth starts from, where that is not a root that holds all rows and may be cut by any feature.
 
     Attributes
     ----------
-    rows : device array of int32, shape (n,), optional
+    sample_indices : device array of int32, shape (n,), optional
         Row numbers. Without them a tree holds all rows.
     bounds : ndarray of int64, shape (n_trees + 1,), optional
-        Tree t of the batch starts from ``rows[bounds[t]:bounds[t + 1]]``, with statistics of its own, or all trees with those
-        of one: then no row is there twice, else none twice in a tree. Without bounds every tree of the statistics' batch
-        starts from all of ``rows``, none of them twice.
-    features : ndarray of bool, shape (n_features,), optional
+        Tree t of the batch starts from ``sample_indices[bounds[t]:bounds[t + 1]]``, with statistics of its own, or all trees
+        with those of one: then no row is there twice, else none twice in a tree. Without bounds every tree of the statistics'
+        batch starts from all of ``sample_indices``, none of them twice.
+    feature_mask : ndarray of bool, shape (n_features,), optional
         The features that may be cut. Without it, all of them.
-    quick : bool
+    pruning : bool
         Whether a backend may leave out additions that bounds show to be unnecessary. The trees are the same. The CPU backend
         does, where it pays. A device would trade the histograms of all features, which are cheap there, for many small steps
         that wait for each other (that has not been measured).
     """
 
-    rows: Device | None = None
+    sample_indices: Device | None = None
     bounds: NDArray[np.int64] | None = None
-    features: NDArray[np.bool_] | None = None
-    quick: bool = False
+    feature_mask: NDArray[np.bool_] | None = None
+    pruning: bool = False
 
     def __post_init__(self) -> None:
-        if self.bounds is not None and self.rows is None:
+        if self.bounds is not None and self.sample_indices is None:
             raise ValueError("bounds divide rows, and there are none")
 
     @property
     def is_whole(self) -> bool:
         """Whether there is one root, which holds all rows and may be cut by any feature."""
-        return self.rows is None and self.features is None
+        return self.sample_indices is None and self.feature_mask is None
 
 
-EVERYTHING = Start()
+WHOLE = GrowthScope()
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,15 +158,15 @@ class SoftmaxRows:
         Changed in place.
     target : device array of int32, shape (n_rows,)
         The row's class.
-    repeat : device array of int32, shape (n_rows,)
-    factor : device array of float64, shape (n_rows,)
+    frequency_weight : device array of int32, shape (n_rows,)
+    weight_scale : device array of float64, shape (n_rows,)
         See `gpuboost.fixedpoint.split_weights`.
     """
 
     p: Device
     target: Device
-    repeat: Device
-    factor: Device
+    frequency_weight: Device
+    weight_scale: Device
 
 
 @dataclass
@@ -179,9 +179,9 @@ class Frontier:
     Attributes
     ----------
     rows : device array of int32, shape (T, n_rows)
-        Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `Start`; trees
-        that start from stretches of rows may share them, shape (1, n). With ``stats.one_hot`` rows that add to no sum
-        may be left out; `node_of_rows` knows them.
+        Row numbers; node m owns ``rows[t, start:stop]``. A root owns ``rows[t, bounds[t]:bounds[t + 1]]`` of its `GrowthScope`;
+        trees that start from stretches of rows may share them, shape (1, n). With ``stats.one_hot`` rows that add to no sum may
+        be left out; `node_of_rows` knows them.
     nodes : device array of int64, shape (T, M, 10)
         A node's columns are
 
@@ -231,14 +231,14 @@ def new_nodes(bounds: NDArray[np.int64], max_leaves: int) -> NDArray[np.int64]:
     return nodes
 
 
-def root_bounds(stats: Stats, start: Start, n_rows: int) -> NDArray[np.int64]:
+def root_bounds(stats: Stats, scope: GrowthScope, n_rows: int) -> NDArray[np.int64]:
     """Return where the rows of every root begin and end, shape (n_trees, 2); ``n_rows`` rows are there."""
-    n_sets = len(stats.q)
-    if start.bounds is None:
+    n_sets = len(stats.quantised)
+    if scope.bounds is None:
         return np.tile(np.array([0, n_rows], np.int64), (n_sets, 1))
-    if n_sets not in (1, len(start.bounds) - 1):
-        raise ValueError(f"the bounds are of {len(start.bounds) - 1} trees, the statistics of {n_sets}")
-    return np.column_stack([start.bounds[:-1], start.bounds[1:]])
+    if n_sets not in (1, len(scope.bounds) - 1):
+        raise ValueError(f"the bounds are of {len(scope.bounds) - 1} trees, the statistics of {n_sets}")
+    return np.column_stack([scope.bounds[:-1], scope.bounds[1:]])
 
 
 class Backend(ABC):
@@ -308,43 +308,51 @@ class Backend(ABC):
         """Return the largest entry of ``state`` (n_rows, C), float64. Exact."""
 
     @abstractmethod
-    def channel_sums(self, state: Device, repeat: Device, shift: int) -> NDArray[np.int64]:
+    def channel_sums(self, state: Device, frequency_weight: Device, shift: int) -> NDArray[np.int64]:
         """Return ``sum_i repeat_i * rint(state_ic * 2**shift)``, shape (C,), summed in int64. Exact."""
 
     @abstractmethod
-    def quantise(self, state: Device, signs: Device, repeat: Device, shift: int, counts: Counts | None = None) -> Stats:
+    def quantise(
+        self, state: Device, signs: Device, frequency_weight: Device, shift: int, counts: Counts | None = None
+    ) -> Stats:
         """Return the fixed-point statistics of a float64 ``state`` (n_rows, K) with int8 ``signs`` (n_rows, K). Exact."""
 
     def statistics(
-        self, state: Device, signs: Device, repeat: Device, n_rows: int, maximum: SupportsFloat, counts: Counts | None = None
+        self,
+        state: Device,
+        signs: Device,
+        frequency_weight: Device,
+        n_rows: int,
+        maximum: SupportsFloat,
+        counts: Counts | None = None,
     ) -> Stats:
         """Quantise ``state`` with the shift of the shift rule (see `gpuboost.fixedpoint`).
 
-        ``n_rows`` is the sum of ``repeat``, ``maximum`` that of the state: a float, or what `reweight` has returned.
+        ``n_rows`` is the sum of ``frequency_weight``, ``maximum`` that of the state: a float, or what `reweight` has returned.
         """
         first = fixedpoint.first_shift(float(maximum))
-        largest = int(self.channel_sums(state, repeat, first).max())
-        return self.quantise(state, signs, repeat, fixedpoint.final_shift(first, largest, n_rows), counts)
+        largest = int(self.channel_sums(state, frequency_weight, first).max())
+        return self.quantise(state, signs, frequency_weight, fixedpoint.final_shift(first, largest, n_rows), counts)
 
     @abstractmethod
-    def flip(self, stats: Stats, group: Device, signs: NDArray[np.int8]) -> Stats:
-        """Return statistics with ``q[i, k]`` multiplied by ``signs[group[i], k]``; signs (n_groups, K) of -1 and +1."""
+    def flip(self, stats: Stats, leaf_index: Device, signs: NDArray[np.int8]) -> Stats:
+        """Return statistics with ``quantised[i, k]`` times ``signs[leaf_index[i], k]``, -1 or +1; signs (n_leaves, K)."""
 
     @abstractmethod
-    def group_sums(self, stats: Stats, group: Device, n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the sums of q and of abs(q) over the rows of each group, both of shape (n_groups, K). Exact."""
+    def leaf_sums(self, stats: Stats, leaf_index: Device, n_leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sums of ``quantised`` and of its magnitudes over the rows of each leaf, both (n_leaves, K). Exact."""
 
     @abstractmethod
-    def row_mass(self, stats: Stats) -> NDArray[np.int64]:
+    def row_weights(self, stats: Stats) -> NDArray[np.int64]:
         """Return the boosting weight of each row in every tree of the batch, shape (T, n_rows), on the host. Exact.
 
-        That is the sum of abs(q) over the classes; with the criterion "newton" it is the curvature, the last of the classes
-        (section 9 of Friedman, Hastie and Tibshirani 2000; the influence of Friedman 2001).
+        That is the sum of abs(quantised) over the classes; with the criterion "newton" it is the curvature, the last of the
+        classes (section 9 of Friedman, Hastie and Tibshirani 2000; the influence of Friedman 2001).
         """
 
     @abstractmethod
-    def reweight(self, state: Device, signs: Device, group: Device, table: NDArray[np.float64]) -> SupportsFloat:
-        """Multiply ``state[i, c]`` in place by ``table[group[i], s, c]``, where s is 1 for a sign of +1, 0 for -1.
+    def reweight(self, state: Device, signs: Device, leaf_index: Device, table: NDArray[np.float64]) -> SupportsFloat:
+        """Multiply ``state[i, c]`` in place by ``table[leaf_index[i], s, c]``, where s is 1 for a sign of +1, 0 for -1.
 
         A positive entry does not fall below `gpuboost.fixedpoint.STATE_FLOOR`; a zero stays zero. One rounding an entry.
         Returns the new maximum. Only ``float()`` of it needs to wait for the device.
@@ -393,53 +401,53 @@ class Backend(ABC):
         rows : SoftmaxRows
         pairs : ndarray of int64, shape (n_trees, 2)
             The base class and the class of each tree. With the units ``G_k = rint(2**gradient_shift (f g_k))`` its ``g`` is
-            ``repeat (G_k - G_base)`` and its ``h`` is ``repeat rint(2**curvature_shift (f ((h_base + h_k) + 2 (p_base p_k))))``
-            (eqs. 10 and 11 of Li 2010). A base class of -1 is none: the terms with it are left out.
+            ``frequency_weight (G_k - G_base)`` and its ``h`` is ``frequency_weight rint(2**curvature_shift (f ((h_base + h_k) +
+            2 (p_base p_k))))`` (eqs. 10 and 11 of Li 2010). A base class of -1 is none: the terms with it are left out.
         """
 
     @abstractmethod
-    def softmax_step(
-        self, p: Device, groups: Device, pairs: NDArray[np.int64], factors: NDArray[np.float64], trees: Sequence[int]
+    def softmax_update(
+        self, p: Device, leaf_indices: Device, pairs: NDArray[np.int64], multipliers: NDArray[np.float64], trees: Sequence[int]
     ) -> None:
         """Take some trees of a batch into the probabilities ``p``, in place.
 
-        In the order of ``trees`` ``p[i, k]`` is multiplied by ``factors[t, groups[t, i], 0]``, and that of the base class, if
-        there is one, by ``factors[t, groups[t, i], 1]``. Then a row is divided by its sum, taken in class order, and no entry
-        falls below `gpuboost.fixedpoint.STATE_FLOOR`.
+        In the order of ``trees`` ``p[i, k]`` is multiplied by ``multipliers[t, leaf_indices[t, i], 0]``, and that of the base
+        class, if there is one, by ``multipliers[t, leaf_indices[t, i], 1]``. Then a row is divided by its sum, taken in class
+        order, and no entry falls below `gpuboost.fixedpoint.STATE_FLOOR`.
 
         Parameters
         ----------
         p : device array of float64, shape (n_rows, n_classes)
-        groups : device array of int, shape (n_trees, n_rows)
+        leaf_indices : device array of int, shape (n_trees, n_rows)
         pairs : ndarray of int64, shape (n_trees, 2)
-        factors : ndarray of float64, shape (n_trees, n_groups, 2)
+        multipliers : ndarray of float64, shape (n_trees, n_groups, 2)
         trees : sequence of int
         """
 
     @abstractmethod
-    def stack(self, groups: Sequence[Device]) -> Device:
+    def stack(self, leaf_indices: Sequence[Device]) -> Device:
         """Return arrays (n_rows,) of int as one, shape (n_arrays, n_rows)."""
 
     @abstractmethod
     def softmax_losses(
         self,
         rows: SoftmaxRows,
-        groups: Device,
+        leaf_indices: Device,
         pairs: NDArray[np.int64],
-        factors: NDArray[np.float64],
+        multipliers: NDArray[np.float64],
         candidates: Sequence[Sequence[int]],
         shift: int,
     ) -> NDArray[np.int64]:
         """Return the log-loss that the rows of each class would have after each of several selections of the trees.
 
-        Each has the trees ``candidates[j]`` alone, and probabilities as after `softmax_step`. The rows are left as they are.
+        Each has the trees ``candidates[j]`` alone, and probabilities as after `softmax_update`. The rows are left as they are.
 
         Parameters
         ----------
         rows : SoftmaxRows
-        groups : device array of int, shape (n_trees, n_rows)
+        leaf_indices : device array of int, shape (n_trees, n_rows)
         pairs : ndarray of int64, shape (n_trees, 2)
-        factors : ndarray of float64, shape (n_trees, n_groups, 2)
+        multipliers : ndarray of float64, shape (n_trees, n_groups, 2)
         candidates : sequence of sequences of int
         shift : int
 
@@ -453,24 +461,24 @@ class Backend(ABC):
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def start_growth(self, data: Device, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
+    def start_growth(self, data: Device, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
         """Return a frontier in which every tree of the batch is a root that holds the rows of ``start``.
 
         The arrays may be reused: a frontier is valid until the next call.
         """
 
-    def rows_by_group(self, group: Device, n_groups: int, rows: Device | None = None) -> tuple[Device, NDArray[np.int64]]:
-        """Return all rows, or ``rows``, sorted by group, and the bounds of the groups: see `Start`.
+    def rows_by_leaf(self, leaf_index: Device, n_leaves: int, rows: Device | None = None) -> tuple[Device, NDArray[np.int64]]:
+        """Return all rows, or ``rows``, sorted by group, and the bounds of the groups: see `GrowthScope`.
 
-        ``group`` are the groups of all rows. Rows of a group keep their order.
+        ``leaf_index`` are the groups of all rows. Rows of a group keep their order.
         """
-        of_row = self.get(group).astype(np.uint16 if n_groups <= 2**16 else np.int32)  # 16 bits are sorted by radix
+        of_row = self.get(leaf_index).astype(np.uint16 if n_leaves <= 2**16 else np.int32)  # 16 bits are sorted by radix
         numbers = np.arange(len(of_row), dtype=np.int32) if rows is None else self.get(rows)
         of_row = of_row[numbers]
         found = numbers[np.argsort(of_row, kind="stable")]
-        return self.put(found), np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=n_groups))])
+        return self.put(found), np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=n_leaves))])
 
-    def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
+    def run(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         """Run ``steps``, the growth of a frontier that has just been started.
 
         Only the numbers in its statistics and its start may tell one growth from another with the same data, sizes and
@@ -480,14 +488,15 @@ class Backend(ABC):
         steps()
 
     @abstractmethod
-    def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+    def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         """Find the best classifier of ``nodes`` (either the root, or the two children of the current node) in every tree.
 
-        The histogram ``H[bin, c]`` is the sum of q[i, c] over a node's rows with that bin, and ``L_c`` the sum of H over the
-        bins that a cut sends to the left. The score of a cut is ``sum_k abs(P_k - 2 L_k)`` over the classes (eq. 11 with the
-        votes of eq. 13 of Kegl 2014), that of the constant classifier ``sum_k abs(P_k)``. The highest score wins; ties go to
-        the constant classifier, then to the lowest feature, then the lowest cut, then missing-left. A cut with a side whose
-        counts are below ``min_count`` is no candidate. The node is queued with its score minus its baseline as key. Exact.
+        The histogram ``H[bin, c]`` is the sum of ``quantised``[i, c] over a node's rows with that bin, and ``L_c`` the sum of H
+        over the bins that a cut sends to the left. The score of a cut is ``sum_k abs(P_k - 2 L_k)`` over the classes (eq. 11
+        with the votes of eq. 13 of Kegl 2014), that of the constant classifier ``sum_k abs(P_k)``. The highest score wins; ties
+        go to the constant classifier, then to the lowest feature, then the lowest cut, then missing-left. A cut with a side
+        whose counts are below ``min_count`` is no candidate. The node is queued with its score minus its baseline as key.
+        Exact.
 
         With the criterion "gini" a cut's score is ``purity(L) + purity(P - L) - purity(P)`` with
 
@@ -505,13 +514,13 @@ class Backend(ABC):
 
             loss(D) = sum_k sqrt((T_k + D_k) (T_k - D_k))
 
-        and T_k the sum of abs(q) over the root's rows: what is left of the exponential loss when every class has its best
-        coefficient (``2 sqrt(s+ s-)`` in eq. 4.10 of Appel's thesis). In float64: the factors are exact, the product and the
-        root are rounded once each, and the sum is taken in the order of the classes. The constant classifier's score is 0.
+        and T_k the sum of abs(quantised) over the root's rows: what is left of the exponential loss when every class has its
+        best coefficient (``2 sqrt(s+ s-)`` in eq. 4.10 of Appel's thesis). In float64: the factors are exact, the product and
+        the root are rounded once each, and the sum is taken in the order of the classes. The constant classifier's score is 0.
         """
 
     @abstractmethod
-    def select(self, frontier: Frontier) -> bool:
+    def pop_best_leaf(self, frontier: Frontier) -> bool:
         """Pop the node with the largest positive key in every tree (ties to the lowest node) into ``current``.
 
         Returns False if no tree has one. (A backend that cannot know without waiting for its device may return True.)
@@ -560,13 +569,13 @@ class Backend(ABC):
             self.add_scores(scores, self.apply(tree, data), tree.values)
 
     @abstractmethod
-    def add_scores(self, scores: Device, group: Device, values: NDArray[np.float64]) -> None:
-        """Add ``values[group[i], k]`` to ``scores[i, k]`` in place; float64, one rounding an entry."""
+    def add_scores(self, scores: Device, leaf_index: Device, values: NDArray[np.float64]) -> None:
+        """Add ``values[leaf_index[i], k]`` to ``scores[i, k]`` in place; float64, one rounding an entry."""
 
-    def add_trees(self, scores: Device, groups: Sequence[Device], values: Sequence[NDArray[np.float64]]) -> None:
+    def add_trees(self, scores: Device, leaf_indices: Sequence[Device], values: Sequence[NDArray[np.float64]]) -> None:
         """`add_scores` for one tree after another."""
-        for group, own in zip(groups, values, strict=True):
-            self.add_scores(scores, group, own)
+        for leaf_index, own in zip(leaf_indices, values, strict=True):
+            self.add_scores(scores, leaf_index, own)
 
     @abstractmethod
     def error(self, scores: Device, target: Device, units: Device) -> int:

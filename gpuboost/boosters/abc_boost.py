@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Counts
-from gpuboost.boosters.base import Note, Part, Problem, Round, apply
+from gpuboost.boosters.base import Metric, Part, Problem, Round, apply
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.boosters.softmax import Pairs, Probabilities
 from gpuboost.fixedpoint import row_counts
@@ -64,37 +64,37 @@ class ABCBoost:
     def row_state(self, problem: Problem) -> Probabilities:
         return Probabilities(problem)
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         backend, data, n_classes = problem.backend, problem.data, problem.signs.shape[1]
         state = Probabilities(problem)
-        for trees in done:
-            state.take([apply(tree, problem) for tree in trees])
-        counts = Counts(backend.put(problem.repeat), self.min_samples_leaf)
-        weights = backend.put(row_counts(problem.repeat, problem.factor)) if self.loss == "mart" else None
-        base, number = self.first_base if self.base_class == "search" else self.base_class, len(done)
+        for trees in initial_rounds:
+            state.update([apply(tree, problem) for tree in trees])
+        counts = Counts(backend.put(problem.frequency_weight), self.min_samples_leaf)
+        weights = backend.put(row_counts(problem.frequency_weight, problem.weight_scale)) if self.loss == "mart" else None
+        base, number = self.first_base if self.base_class == "search" else self.base_class, len(initial_rounds)
         while state.largest_miss() >= FITTED:
             candidates = self.candidates(state) if self.base_class == "search" and number % self.gap == 0 else []
             pairs = class_pairs(n_classes, candidates or ([] if base is None else [base]))
             stats, g_shift, h_shift = state.statistics(pairs, counts, weights)
-            start = self.sampling.draw(number, backend, data, stats)
-            grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes, start)
+            scope = self.sampling.draw(number, backend, data, stats)
+            grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes, scope)
             steps = self.steps(grown.gradient, grown.curvature, h_shift - g_shift, n_classes, has_base=pairs[0, 0] >= 0)
-            notes: dict[str, Note] = {"candidate_losses": []}
+            metrics: dict[str, Metric] = {"candidate_losses": []}
             chosen: Sequence[int] = range(len(pairs))
             if candidates:
                 selections = [np.flatnonzero((pairs == b).any(axis=1)).tolist() for b in candidates]
-                losses = state.losses(grown.groups, pairs, steps, selections)
+                losses = state.losses(grown.leaf_indices, pairs, steps, selections)
                 best = int(np.argmin(losses))  # the lowest class of equals
                 base, chosen = candidates[best], selections[best]
-                notes["candidate_losses"] = losses
+                metrics["candidate_losses"] = losses
             unit = np.ldexp(1.0, (0 if weights is not None else h_shift) - 2 * g_shift) / state.n_rows
             parts = []
             for t in chosen:
                 values = tree_values(pairs[t], steps[t], n_classes)
-                parts.append(Part(grown.tree(t, values, float(unit)), grown.groups[t], values))
-            state.update(grown.groups, pairs, steps, chosen)
-            notes["base_class"] = float("nan") if base is None else base
-            yield Round(tuple(parts), state.loss(), notes)
+                parts.append(Part(grown.tree(t, values, float(unit)), grown.leaf_indices[t], values))
+            state.add_trees(grown.leaf_indices, pairs, steps, chosen)
+            metrics["base_class"] = float("nan") if base is None else base
+            yield Round(tuple(parts), state.loss(), metrics)
             number += 1
 
     def steps(

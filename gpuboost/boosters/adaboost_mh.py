@@ -56,36 +56,40 @@ class AdaBoostMH:
     sampling: Sampling = NO_SAMPLING
 
     def row_state(self, problem: Problem) -> ExponentialWeights:
-        initial = initial_weights(problem.signs, self.initial_weights) * problem.factor[:, None]
-        return ExponentialWeights(problem.backend, initial, problem.signs, problem.repeat)
+        initial = initial_weights(problem.signs, self.initial_weights) * problem.weight_scale[:, None]
+        return ExponentialWeights(problem.backend, initial, problem.signs, problem.frequency_weight)
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
         weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
-        for t, (tree,) in enumerate(done, start=1):
+        for t, (tree,) in enumerate(initial_rounds, start=1):
             part = apply(tree, problem)
-            if self.variant == "discrete" and t == len(done) and is_right(tree, backend, weights.statistics(), part.group):
+            if (
+                self.variant == "discrete"
+                and t == len(initial_rounds)
+                and is_right(tree, backend, weights.statistics(), part.leaf_index)
+            ):
                 return  # where one long training has ended, a continued one ends
-            weights.take([part])
+            weights.update([part])
         stats = weights.statistics(counts)
         loss = weights.loss(stats)
         overshoots = self.learning_rate > 2.0  # twice the optimal coefficient leaves the loss as it is, more raises it
-        for t in itertools.count(len(done)):
+        for t in itertools.count(len(initial_rounds)):
             if overshoots and loss > 1.0:
                 return
-            start = self.sampling.draw(t, backend, data, stats)
-            weak = self.learner(backend, data, stats, start)
-            if weak.edge == 0 and start.is_whole:  # where it was a part of all, another part may say more
+            scope = self.sampling.draw(t, backend, data, stats)
+            weak = self.learner(backend, data, stats, scope)
+            if weak.edge == 0 and scope.is_whole:  # where it was a part of all, another part may say more
                 return
             edge, total = weak.edge, stats.total
             values = self.coefficients(weak, stats, problem)
-            by_group = values[weak.leaf]
-            weights.update(weak.group, by_group)
+            by_index = values[weak.leaf]
+            weights.multiply(weak.leaf_index, by_index)
             stats = weights.statistics(counts)
             before, loss = loss, weights.loss(stats)
             if overshoots and before < 1.0 and loss > before:
                 return
-            yield Round([Part(replace(weak.tree, values=values), weak.group, by_group)], loss, {"edge": edge / total})
+            yield Round([Part(replace(weak.tree, values=values), weak.leaf_index, by_index)], loss, {"edge": edge / total})
             # After a perfect learner nothing is left; but smoothed values of the real variant may be wrong where it is right.
             if self.variant == "discrete" and edge == total:
                 return
@@ -93,8 +97,8 @@ class AdaBoostMH:
     def coefficients(self, weak: WeakTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
         """Return the leaf values of the round, shape (n_leaves, n_classes)."""
         if self.variant == "real":
-            signed, mass = weak.leaf_sums(problem.backend, stats)
-            right, wrong = (mass + signed) // 2, (mass - signed) // 2
+            sums, sum_abs = weak.leaf_sums(problem.backend, stats)
+            right, wrong = (sum_abs + sums) // 2, (sum_abs - sums) // 2
             more_right, more_wrong = pseudo_weights(right.sum(axis=0), wrong.sum(axis=0))
             values = 0.5 * log((right + more_right) / (wrong + more_wrong))
         else:
@@ -104,10 +108,10 @@ class AdaBoostMH:
         return step
 
 
-def is_right(tree: Tree, backend: Backend, stats: Stats, group: Device) -> bool:
-    """Whether the values of ``tree`` have the right signs for all that has a weight; ``group`` are the rows' leaves."""
-    signed, _ = backend.group_sums(stats, group, tree.n_leaves)
-    return int(np.where(tree.values > 0, signed, -signed).sum()) == stats.total
+def is_right(tree: Tree, backend: Backend, stats: Stats, leaf_index: Device) -> bool:
+    """Whether the values of ``tree`` have the right signs for all that has a weight; ``leaf_index`` are the rows' leaves."""
+    sums, _ = backend.leaf_sums(stats, leaf_index, tree.n_leaves)
+    return int(np.where(tree.values > 0, sums, -sums).sum()) == stats.total
 
 
 def pseudo_weights(right: NDArray[np.int64], wrong: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend, Device
 from gpuboost.tree import Tree
 
-Note: TypeAlias = float | list[float]
+Metric: TypeAlias = float | list[float]
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Problem:
         The binned features, from ``backend.load``.
     signs : ndarray of int8, shape (n_rows, n_classes)
         +1 where a row has the label, else -1.
-    repeat : ndarray of int32, shape (n_rows,)
+    frequency_weight : ndarray of int32, shape (n_rows,)
         Integer row weights, see `gpuboost.fixedpoint.split_weights`.
-    factor : ndarray of float64, shape (n_rows,)
+    weight_scale : ndarray of float64, shape (n_rows,)
         Real row weights in (0, 1]; all 1 where the repeats say everything.
     single_label : bool
         Whether every row has exactly one label.
@@ -37,8 +37,8 @@ class Problem:
     backend: Backend
     data: Device
     signs: NDArray[np.int8]
-    repeat: NDArray[np.int32]
-    factor: NDArray[np.float64]
+    frequency_weight: NDArray[np.int32]
+    weight_scale: NDArray[np.float64]
     single_label: bool
 
     def outputs(self, tree: Tree) -> tuple[Device, NDArray[np.float64]]:
@@ -54,14 +54,14 @@ class Part:
     ----------
     tree : Tree
         With coefficients in the leaf values.
-    group : device array of int, shape (n_rows,)
+    leaf_index : device array of int, shape (n_rows,)
         Where each row has arrived.
     values : ndarray of float64, shape (n_groups, n_classes)
         What the tree adds to the scores of the rows of a group.
     """
 
     tree: Tree
-    group: Device
+    leaf_index: Device
     values: NDArray[np.float64]
 
 
@@ -76,23 +76,23 @@ class Round:
 
     Attributes
     ----------
-    parts : sequence of Part
+    trees : sequence of Part
         The trees of the round; most boosters have one a round.
     loss : float
         The training loss after the round, as a share of the loss of the empty model.
-    notes : dict of float, or of list of float
+    metrics : dict of float, or of list of float
         What else belongs into the history, such as the weak learner's "edge" in [0, 1]; the same names in every round.
     """
 
     parts: Sequence[Part]
     loss: float
-    notes: dict[str, Note]
+    metrics: dict[str, Metric]
 
 
 class RowState(Protocol):
     """What a booster keeps of the rows of a set: enough to know its loss."""
 
-    def take(self, parts: Sequence[Part]) -> None:
+    def update(self, parts: Sequence[Part]) -> None:
         """Take in a round."""
         ...
 
@@ -108,9 +108,9 @@ class Booster(Protocol):
         """Return the state of a set before the first round."""
         ...
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        """Yield the rounds that follow those of ``done`` (empty for a new model), until the algorithm ends by itself.
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        """Yield the rounds that follow those of ``initial_rounds`` (empty for a new model), until the algorithm ends by itself.
 
-        ``done`` has the trees of every round.
+        ``initial_rounds`` has the trees of every round.
         """
         ...

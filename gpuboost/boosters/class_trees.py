@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Device, Start
+from gpuboost.backends.base import Device, GrowthScope
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
@@ -30,15 +30,15 @@ class LabelWeights(ExponentialWeights):
     """
 
     def __init__(self, problem: Problem) -> None:
-        initial = np.where(problem.signs > 0, problem.factor[:, None], 0.0)
-        super().__init__(problem.backend, initial, problem.signs, problem.repeat)
+        initial = np.where(problem.signs > 0, problem.weight_scale[:, None], 0.0)
+        super().__init__(problem.backend, initial, problem.signs, problem.frequency_weight)
         self.n_others = max(problem.signs.shape[1] - 1, 1)
 
     def _put(self, initial: NDArray[np.float64]) -> Device:
         return self.backend.put_one_hot(initial)
 
-    def update(self, group: Device, values: NDArray[np.float64]) -> None:
-        super().update(group, values / self.n_others)
+    def multiply(self, leaf_index: Device, values: NDArray[np.float64]) -> None:
+        super().multiply(leaf_index, values / self.n_others)
 
 
 @dataclass(frozen=True)
@@ -67,45 +67,45 @@ class ClassTreeLoop:
     until_perfect: bool
     sampling: Sampling
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
         weights, learner = LabelWeights(problem), ClassTree(self.max_leaf_nodes)
         counts = leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
-        for t, [tree] in enumerate(done):
+        for t, [tree] in enumerate(initial_rounds):
             part = apply(tree, problem)
-            if t == len(done) - 1:  # this may be a model whose training has ended
+            if t == len(initial_rounds) - 1:  # this may be a model whose training has ended
                 stats = weights.statistics(counts)
-                start = self.sampling.draw(t, backend, data, stats)
-                sums, _ = backend.group_sums(stats, part.group, tree.n_leaves)
+                scope = self.sampling.draw(t, backend, data, stats)
+                sums, _ = backend.leaf_sums(stats, part.leaf_index, tree.n_leaves)
                 if tree.n_leaves == 1:  # there may be cuts by now, with other parameters or rows
-                    tree = learner(backend, data, replace(stats, criterion="gini"), start).tree
-                if self.is_last(tree, sums, start):
+                    tree = learner(backend, data, replace(stats, criterion="gini"), scope).tree
+                if self.is_last(tree, sums, scope):
                     return
-            weights.take([part])
+            weights.update([part])
         stats = weights.statistics(counts)
-        for t in itertools.count(len(done)):
-            start = self.sampling.draw(t, backend, data, stats)
-            grown = learner(backend, data, replace(stats, criterion="gini"), start)
+        for t in itertools.count(len(initial_rounds)):
+            scope = self.sampling.draw(t, backend, data, stats)
+            grown = learner(backend, data, replace(stats, criterion="gini"), scope)
             correct, total = right_units(grown.sums), stats.total
             values = self.leaf_values(grown)
-            if values is None and start.is_whole:  # where it was a part of all, another part may say more
+            if values is None and scope.is_whole:  # where it was a part of all, another part may say more
                 return
             values = grown.tree.values if values is None else values
             limit = MAX_STEP * weights.n_others  # keeps a round's factors within exp(+-64)
             values = np.clip(self.learning_rate * values, -limit, limit)
-            by_group = values[grown.leaf]
-            weights.update(grown.group, by_group)
+            by_index = values[grown.leaf]
+            weights.multiply(grown.leaf_index, by_index)
             stats = weights.statistics(counts)
             n_classes = values.shape[1]
             edge = (n_classes * correct - total) / (max(n_classes - 1, 1) * total)
-            part = Part(replace(grown.tree, values=values), grown.group, by_group)
+            part = Part(replace(grown.tree, values=values), grown.leaf_index, by_index)
             yield Round([part], weights.loss(stats), {"edge": edge})
-            if self.is_last(grown.tree, grown.sums, start):
+            if self.is_last(grown.tree, grown.sums, scope):
                 return
 
-    def is_last(self, tree: Tree, sums: NDArray[np.int64], start: Start) -> bool:
+    def is_last(self, tree: Tree, sums: NDArray[np.int64], scope: GrowthScope) -> bool:
         """Whether no tree follows this one, with the weight ``sums`` of every class in every leaf, grown from ``start``."""
-        return (tree.n_leaves == 1 and start.is_whole) or (self.until_perfect and right_units(sums) == int(sums.sum()))
+        return (tree.n_leaves == 1 and scope.is_whole) or (self.until_perfect and right_units(sums) == int(sums.sum()))
 
 
 def right_units(sums: NDArray[np.int64]) -> int:

@@ -39,14 +39,14 @@ class GentleAdaBoostMH:
     def row_state(self, problem: Problem) -> ExponentialWeights:
         # 1. The row state, what is remembered of the rows: w[i, l] = exp(-y_il F_l(x_i)), times the sample weight. All pairs
         #    weigh the same at first (algorithm 5, step 1). Evaluation sets get a state as well, for their loss.
-        initial = np.ones(problem.signs.shape) * problem.factor[:, None]
-        return ExponentialWeights(problem.backend, initial, problem.signs, problem.repeat)
+        initial = np.ones(problem.signs.shape) * problem.weight_scale[:, None]
+        return ExponentialWeights(problem.backend, initial, problem.signs, problem.frequency_weight)
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
         weights, learner = self.row_state(problem), HammingTree(self.max_leaf_nodes)
-        for trees in done:  # the rounds of a model that is continued
-            weights.take([apply(tree, problem) for tree in trees])
+        for trees in initial_rounds:  # the rounds of a model that is continued
+            weights.update([apply(tree, problem) for tree in trees])
         stats = weights.statistics()
         while True:
             # 2. The weak learner: from the weights, as integers, to a tree. Where it finds no edge, nothing is left to learn.
@@ -57,22 +57,22 @@ class GentleAdaBoostMH:
 
             # 3. The values that the leaves add to the scores, of the exact sums of their rows' weights.
             values = gentle_values(*weak.leaf_sums(backend, stats))
-            part = Part(replace(weak.tree, values=values), weak.group, values[weak.leaf])
+            part = Part(replace(weak.tree, values=values), weak.leaf_index, values[weak.leaf])
 
             # 4. Reweight: few leaves have few factors, which the host computes and the device looks up.
-            weights.take([part])
+            weights.update([part])
             stats = weights.statistics()
 
             # 5. Yield the round: its trees, the loss after it, and notes for the history.
             yield Round([part], weights.loss(stats), {"edge": edge})
 
 
-def gentle_values(signed: NDArray[np.int64], mass: NDArray[np.int64]) -> NDArray[np.float64]:
+def gentle_values(sums: NDArray[np.int64], sum_abs: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the weighted mean of y in each leaf (algorithm 4, step 2a), ``(W+ - W-) / (W+ + W-)``; 0 without weight.
 
     Parameters
     ----------
-    signed, mass : ndarray of int64, shape (n_leaves, n_classes)
+    sums, sum_abs : ndarray of int64, shape (n_leaves, n_classes)
         ``W+ - W-`` and ``W+ + W-``, W+ being the weight of a leaf's rows of the class, W- that of the other ones.
 
     Returns
@@ -80,5 +80,5 @@ def gentle_values(signed: NDArray[np.int64], mass: NDArray[np.int64]) -> NDArray
     ndarray of float64, shape (n_leaves, n_classes)
         In [-1, 1]. None of them raises the loss, which in a leaf falls to ``cosh f - f sinh f`` of what it was.
     """
-    values: NDArray[np.float64] = signed / np.maximum(mass, 1)
+    values: NDArray[np.float64] = sums / np.maximum(sum_abs, 1)
     return values

@@ -31,7 +31,7 @@ class ExponentialWeights:
         ``w0``, in any unit; not negative.
     signs : ndarray of int8, shape (n_rows, n_classes)
         ``y``.
-    repeat : ndarray of int32, shape (n_rows,)
+    frequency_weight : ndarray of int32, shape (n_rows,)
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class ExponentialWeights:
         backend: Backend,
         initial: NDArray[np.float64],
         signs: NDArray[np.int8],
-        repeat: NDArray[np.int32],
+        frequency_weight: NDArray[np.int32],
     ) -> None:
         self.backend = backend
         self.state: Device = self._put(initial)
         self.signs: Device = backend.put(signs)
-        self.repeat: Device = backend.put(repeat)
-        self.n_rows = int(repeat.sum(dtype=np.int64))
+        self.frequency_weight: Device = backend.put(frequency_weight)
+        self.n_rows = int(frequency_weight.sum(dtype=np.int64))
         self.maximum: SupportsFloat = backend.maximum(self.state)
         self.scale = 0  # the true weights are the state times 2**scale
         self.initial_total: float | None = None
@@ -54,25 +54,25 @@ class ExponentialWeights:
     def _put(self, initial: NDArray[np.float64]) -> Device:
         return self.backend.put(initial)
 
-    def update(self, group: Device, values: NDArray[np.float64]) -> None:
-        """Multiply the weights by ``exp(-values[group[i], l] * y_il)`` (line 6 of figure 1 of Kegl 2014)."""
+    def multiply(self, leaf_index: Device, values: NDArray[np.float64]) -> None:
+        """Multiply the weights by ``exp(-values[leaf_index[i], l] * y_il)`` (line 6 of figure 1 of Kegl 2014)."""
         down = fixedpoint.exponent(float(self.maximum))
-        factors = np.ldexp(exp(np.stack([values, -values], axis=1)), -down)
-        self.maximum = self.backend.reweight(self.state, self.signs, group, factors)
+        multipliers = np.ldexp(exp(np.stack([values, -values], axis=1)), -down)
+        self.maximum = self.backend.reweight(self.state, self.signs, leaf_index, multipliers)
         self.scale += down
 
-    def take(self, parts: Sequence[Part]) -> None:
+    def update(self, parts: Sequence[Part]) -> None:
         for part in parts:
-            self.update(part.group, part.values)
+            self.multiply(part.leaf_index, part.values)
 
     def statistics(self, counts: Counts | None = None) -> Stats:
         """Return the signed weights ``w_il y_il`` in fixed point, with the rows' counts if given."""
-        return self.backend.statistics(self.state, self.signs, self.repeat, self.n_rows, self.maximum, counts)
+        return self.backend.statistics(self.state, self.signs, self.frequency_weight, self.n_rows, self.maximum, counts)
 
     def projection(self, coefficients: NDArray[np.float64], counts: Counts | None = None) -> Stats:
         """Return ``sum_l w_il y_il coefficients_l`` in fixed point: statistics of one channel."""
         state, signs, maximum = self.backend.project(self.state, self.signs, coefficients)
-        return self.backend.statistics(state, signs, self.repeat, self.n_rows, maximum, counts)
+        return self.backend.statistics(state, signs, self.frequency_weight, self.n_rows, maximum, counts)
 
     def loss(self, stats: Stats | None = None) -> float:
         """Return ``sum_il w_il exp(-f_l(x_i) y_il)`` (eq. 4 of Kegl 2014), as a share of its first value; 0 if that is 0.

@@ -45,10 +45,10 @@ class Gamble:
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
         values = shortened_newton_values if self.line_search else newton_values
-        return ClassTreeLoop(*sizes, values, until_perfect=False, sampling=self.sampling).rounds(problem, done)
+        return ClassTreeLoop(*sizes, values, until_perfect=False, sampling=self.sampling).rounds(problem, initial_rounds)
 
 
 def newton_values(grown: GrownTree) -> Values:
@@ -78,11 +78,11 @@ def best_step(weights: NDArray[Any], exponents: NDArray[np.float64]) -> float:
     tree, it is then lower than for s = 0. Half the step takes the square roots of the exponentials, and the sums are exact
     but for one rounding: s is the same everywhere if the weights are.
     """
-    factors, step = exp(np.clip(-exponents, -MAX_STEP, MAX_STEP)), 1.0
-    loss = math.fsum((weights * factors).flat)
+    multipliers, step = exp(np.clip(-exponents, -MAX_STEP, MAX_STEP)), 1.0
+    loss = math.fsum((weights * multipliers).flat)
     while True:
-        factors = np.sqrt(factors)
-        before, loss = loss, math.fsum((weights * factors).flat)
+        multipliers = np.sqrt(multipliers)
+        before, loss = loss, math.fsum((weights * multipliers).flat)
         if loss >= before:
             return step
         step /= 2

@@ -105,20 +105,20 @@ class GambleRegressors:
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Any]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Any]]) -> Iterator[Round]:
         weights, label = LabelWeights(problem), problem.signs.argmax(axis=1)
-        for steps in done:
-            weights.take([apply(step, problem) for step in steps])
+        for steps in initial_rounds:
+            weights.update([apply(step, problem) for step in steps])
         if problem.signs.shape[1] == 1:
             return
-        for t in count(len(done)):
+        for t in count(len(initial_rounds)):
             w = row_weights(weights, problem)
             step, n_classes = self.step(problem, w, t), problem.signs.shape[1]
             if self.line_search:
                 own = step.values(problem.data)[problem.signs > 0]
                 step = replace(step, learning_rate=step.learning_rate * best_step(w, own / (n_classes - 1)))
             part = apply(step, problem)
-            weights.take([part])
+            weights.update([part])
             wrong = part.values.argmax(axis=1) != label
             edge = float(1.0 - n_classes / (n_classes - 1) * w[wrong].sum() / w.sum())
             yield Round([part], weights.loss(), {"edge": edge})
@@ -143,6 +143,6 @@ def row_weights(weights: LabelWeights, problem: Problem) -> Floats:
     So regressors that penalise complexity get the total that they have without weights.
     """
     state: Floats = problem.backend.get(weights.state)
-    w: Floats = problem.repeat * state.sum(axis=1)
+    w: Floats = problem.frequency_weight * state.sum(axis=1)
     w *= weights.n_rows / w.sum()
     return w

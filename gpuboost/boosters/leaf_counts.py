@@ -20,6 +20,6 @@ def leaf_counts(problem: Problem, fraction: float, sampling: Sampling = NO_SAMPL
     """
     if fraction == 0:
         return None
-    counts = row_counts(problem.repeat, problem.factor)
-    minimum = max(1, math.ceil(fraction * sampling.row_fraction * int(counts.sum(dtype=np.int64))))
+    counts = row_counts(problem.frequency_weight, problem.weight_scale)
+    minimum = max(1, math.ceil(fraction * sampling.subsample * int(counts.sum(dtype=np.int64))))
     return Counts(problem.backend.put(counts), minimum)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.boosters.base import Booster, Note, Problem, Round, RowState, apply
+from gpuboost.boosters.base import Booster, Metric, Problem, Round, RowState, apply
 from gpuboost.tree import Tree, constant_tree
 
 
@@ -21,21 +21,21 @@ class PriorBooster:
     booster : Booster
         The algorithm that it stands in for; the loss is that one's.
     scores : ndarray of float64, shape (n_classes,)
-    notes : dict
+    metrics : dict
         What is noted of its round.
     """
 
     booster: Booster
     scores: NDArray[np.float64]
-    notes: Mapping[str, Note]
+    metrics: Mapping[str, Metric]
 
     def row_state(self, problem: Problem) -> RowState:
         return self.booster.row_state(problem)
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        if done:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        if initial_rounds:
             return
         parts = [apply(constant_tree(self.scores), problem)]
         state = self.row_state(problem)
-        state.take(parts)
-        yield Round(parts, state.loss(), dict(self.notes))
+        state.update(parts)
+        yield Round(parts, state.loss(), dict(self.metrics))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, Stats
+from gpuboost.backends.base import WHOLE, Stats
 from gpuboost.boosters.adaboost_mh import is_right
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
@@ -48,11 +48,11 @@ class Rebel:
     sampling: Sampling = NO_SAMPLING
 
     def row_state(self, problem: Problem) -> ExponentialWeights:
-        initial = initial_weights(problem.signs, self.costs) * problem.factor[:, None]
+        initial = initial_weights(problem.signs, self.costs) * problem.weight_scale[:, None]
         initial = np.where(initial > 0, np.maximum(initial, STATE_FLOOR), 0.0)
-        return ExponentialWeights(problem.backend, initial, problem.signs, problem.repeat)
+        return ExponentialWeights(problem.backend, initial, problem.signs, problem.frequency_weight)
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         """Yield the constant classifier, unless it lowers the loss by nothing, and then trees, as long as they lower it."""
         backend, data, learner = problem.backend, problem.data, LayeredTree(self.max_depth)
         weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
@@ -60,23 +60,23 @@ class Rebel:
         def project(coefficients: Floats) -> Stats:
             return weights.projection(coefficients, counts)
 
-        for t, (tree,) in enumerate(done, start=1):
+        for t, (tree,) in enumerate(initial_rounds, start=1):
             part = apply(tree, problem)
-            if t == len(done) and is_right(tree, backend, weights.statistics(), part.group):
+            if t == len(initial_rounds) and is_right(tree, backend, weights.statistics(), part.leaf_index):
                 return  # where one long training has ended, a continued one ends
-            weights.take([part])
+            weights.update([part])
         stats = weights.statistics(counts)
-        loss, t, is_first = weights.loss(stats), len(done), not done
+        loss, t, is_first = weights.loss(stats), len(initial_rounds), not initial_rounds
         while True:
-            start = EVERYTHING if is_first else self.sampling.draw(t, backend, data, stats)
-            grown = constant(backend, data, stats) if is_first else learner(backend, data, stats, project, start)
+            scope = WHOLE if is_first else self.sampling.draw(t, backend, data, stats)
+            grown = constant(backend, data, stats) if is_first else learner(backend, data, stats, project, scope)
             lowers = grown.loss < stats.total
-            if lowers or not start.is_whole:  # where it was a part of all, another part may say more
+            if lowers or not scope.is_whole:  # where it was a part of all, another part may say more
                 edge, total = int(abs(grown.right - grown.wrong).sum()), stats.total
                 rate = 1.0 if is_first else self.learning_rate
                 values = np.clip(rate * lowers * grown.coefficients, -MAX_STEP, MAX_STEP) * grown.tree.values
-                part = Part(replace(grown.tree, values=values), grown.group, values)
-                weights.take([part])
+                part = Part(replace(grown.tree, values=values), grown.leaf_index, values)
+                weights.update([part])
                 stats = weights.statistics(counts)
                 before, loss = loss, weights.loss(stats)
                 if rate > 2.0 and loss > before:  # up to twice the coefficients cannot raise the loss

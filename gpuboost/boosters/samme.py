@@ -45,11 +45,11 @@ class SAMME:
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
 
-    def rounds(self, problem: Problem, done: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
         is_discrete = self.variant == "discrete"
         leaf_values = discrete_values if is_discrete else real_values
         sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
-        return ClassTreeLoop(*sizes, leaf_values, is_discrete, self.sampling).rounds(problem, done)
+        return ClassTreeLoop(*sizes, leaf_values, is_discrete, self.sampling).rounds(problem, initial_rounds)
 
 
 def discrete_values(grown: GrownTree) -> Values | None:

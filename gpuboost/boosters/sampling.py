@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, Backend, Device, Start, Stats
+from gpuboost.backends.base import WHOLE, Backend, Device, GrowthScope, Stats
 
 Numbers = NDArray[np.intp]
 ROWS, FEATURES = 0, 1
@@ -28,58 +28,58 @@ class Sampling:
     ----------
     weight_trim : float
         The heaviest rows are taken that hold at least this share of the boosting weights, ties by row number (weight trimming,
-        Friedman, Hastie and Tibshirani 2000). With ``row_fraction``, of the weights of the rows drawn. Every tree of a round
-        takes those that are the heaviest in its own statistics (`gpuboost.backends.base.Backend.row_mass`).
-    feature_fraction : float
+        Friedman, Hastie and Tibshirani 2000). With ``subsample``, of the weights of the rows drawn. Every tree of a round
+        takes those that are the heaviest in its own statistics (`gpuboost.backends.base.Backend.row_weights`).
+    max_features : float
         The share of the features that can be cut, at least one, drawn anew every round, for all of its trees (LazyBoost,
         Escudero, Marquez and Rigau 2000).
-    row_fraction : float
+    subsample : float
         The share of the rows, at least one, drawn anew every round, for all of its trees, without regard to their weights
         (stochastic boosting, Friedman 2002).
-    quick : bool
+    pruning : bool
         Whether a backend may leave out additions that exact bounds show to be unnecessary (QuickBoost). The trees are the same.
     seed : int
         What is drawn depends on it and on the number of the round only.
     """
 
     weight_trim: float = 1.0
-    feature_fraction: float = 1.0
-    row_fraction: float = 1.0
-    quick: bool = False
+    max_features: float = 1.0
+    subsample: float = 1.0
+    pruning: bool = False
     seed: int = 0
 
     @property
     def takes_all(self) -> bool:
         """Whether every tree is grown from everything."""
-        return min(self.weight_trim, self.feature_fraction, self.row_fraction) >= 1.0
+        return min(self.weight_trim, self.max_features, self.subsample) >= 1.0
 
-    def draw(self, t: int, backend: Backend, data: Device, stats: Stats) -> Start:
-        """Return what the trees of round t, counted from 0, are grown from; `EVERYTHING` if that is all."""
+    def draw(self, t: int, backend: Backend, data: Device, stats: Stats) -> GrowthScope:
+        """Return what the trees of round t, counted from 0, are grown from; `WHOLE` if that is all."""
         lists, features = self.rows(t, backend, stats), self.features(t, backend, data)
-        if not lists and features is None and not self.quick:
-            return EVERYTHING
+        if not lists and features is None and not self.pruning:
+            return WHOLE
         rows = backend.put(np.concatenate(lists).astype(np.int32)) if lists else None
         bounds = np.cumsum([0, *map(len, lists)]) if len(lists) > 1 else None
-        return Start(rows, bounds, features, self.quick)
+        return GrowthScope(rows, bounds, features, self.pruning)
 
     def rows(self, t: int, backend: Backend, stats: Stats) -> list[Numbers]:
         """Return the numbers of the rows, ascending, of all trees or of each; none if every tree has all rows."""
-        n_rows = stats.q.shape[1]
+        n_rows = stats.quantised.shape[1]
         drawn = np.arange(n_rows)
-        if self.row_fraction < 1.0:
-            drawn = largest(self.random(t, ROWS, n_rows), part_of(n_rows, self.row_fraction))
+        if self.subsample < 1.0:
+            drawn = largest(self.random(t, ROWS, n_rows), part_of(n_rows, self.subsample))
         lists = [drawn]
         if self.weight_trim < 1.0:
-            lists = [drawn[heaviest(mass[drawn], self.weight_trim)] for mass in backend.row_mass(stats)]
+            lists = [drawn[heaviest(sum_abs[drawn], self.weight_trim)] for sum_abs in backend.row_weights(stats)]
         return [] if all(len(rows) == n_rows for rows in lists) else lists
 
     def features(self, t: int, backend: Backend, data: Device) -> NDArray[np.bool_] | None:
         """Return which features may be cut; None for all."""
-        if self.feature_fraction >= 1.0:
+        if self.max_features >= 1.0:
             return None
         usable = backend.usable(data)
         numbers = np.flatnonzero(usable)
-        kept = part_of(len(numbers), self.feature_fraction)
+        kept = part_of(len(numbers), self.max_features)
         if kept == len(numbers):
             return None
         features = np.zeros(len(usable), bool)
@@ -102,11 +102,11 @@ def part_of(n: int, share: float) -> int:
     return max(1, math.floor(share * n + 0.5))
 
 
-def heaviest(mass: NDArray[np.int64], share: float) -> Numbers:
-    """Return the fewest rows that hold at least ``share`` of the sum of ``mass``, ascending; ties go to the lowest rows."""
-    falling = np.sort(mass)[::-1]
-    needed = math.ceil(share * int(mass.sum()))
-    return largest(mass, int(np.searchsorted(np.cumsum(falling), needed)) + 1)
+def heaviest(sum_abs: NDArray[np.int64], share: float) -> Numbers:
+    """Return the fewest rows that hold at least ``share`` of the sum of ``sum_abs``, ascending; ties go to the lowest rows."""
+    falling = np.sort(sum_abs)[::-1]
+    needed = math.ceil(share * int(sum_abs.sum()))
+    return largest(sum_abs, int(np.searchsorted(np.cumsum(falling), needed)) + 1)
 
 
 def largest(values: NDArray[Any], n: int) -> Numbers:

@@ -28,16 +28,16 @@ class Probabilities:
         self.rows = SoftmaxRows(
             p=backend.put(np.full(problem.signs.shape, 1.0 / problem.signs.shape[1])),
             target=backend.put(problem.signs.argmax(axis=1).astype(np.int32)),
-            repeat=backend.put(problem.repeat),
-            factor=backend.put(problem.factor),
+            frequency_weight=backend.put(problem.frequency_weight),
+            weight_scale=backend.put(problem.weight_scale),
         )
         self.miss: float | None = None
-        self.n_rows = int(problem.repeat.sum(dtype=np.int64))
+        self.n_rows = int(problem.frequency_weight.sum(dtype=np.int64))
         self.loss_shift = min(LOSS_BITS, 52 - self.n_rows.bit_length())  # a loss is below 2**10 bits
-        self.no_groups = backend.put(np.zeros((1, len(problem.repeat)), np.int32))
+        self.no_groups = backend.put(np.zeros((1, len(problem.frequency_weight)), np.int32))
         self.first_units = int(self.units_of_class().sum())
 
-    def take(self, parts: Sequence[Part]) -> None:
+    def update(self, parts: Sequence[Part]) -> None:
         """Take in a round. A tree moves one class and its base class in opposite ways, or classes for themselves."""
         moves = [(part, *pair) for part in parts for pair in pairs_of(part.values)]
         if not moves:
@@ -46,21 +46,21 @@ class Probabilities:
         for t, (part, _, k) in enumerate(moves):
             steps[t, : len(part.values)] = part.values[:, k]
         pairs = np.array([(base, k) for _, base, k in moves], np.int64)
-        self.update(self.backend.stack([part.group for part, *_ in moves]), pairs, steps, range(len(moves)))
+        self.add_trees(self.backend.stack([part.leaf_index for part, *_ in moves]), pairs, steps, range(len(moves)))
 
-    def update(self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], trees: Sequence[int]) -> None:
+    def add_trees(self, leaf_indices: Device, pairs: Pairs, steps: NDArray[np.float64], trees: Sequence[int]) -> None:
         """Take some trees of a batch in.
 
         Parameters
         ----------
-        groups : device array of int, shape (n_trees, n_rows)
+        leaf_indices : device array of int, shape (n_trees, n_rows)
         pairs : ndarray of int64, shape (n_trees, 2)
             Each tree's base class, or -1, and class.
         steps : ndarray of float64, shape (n_trees, n_groups)
             What is added to the score of the class, and taken from that of the base class.
         trees : sequence of int
         """
-        self.backend.softmax_step(self.rows.p, groups, pairs, factors(steps), trees)
+        self.backend.softmax_update(self.rows.p, leaf_indices, pairs, multipliers(steps), trees)
         self.miss = None
 
     def largest_miss(self) -> float:
@@ -83,10 +83,10 @@ class Probabilities:
         return stats, gradient_shift, curvature_shift
 
     def losses(
-        self, groups: Device, pairs: Pairs, steps: NDArray[np.float64], candidates: Sequence[Sequence[int]]
+        self, leaf_indices: Device, pairs: Pairs, steps: NDArray[np.float64], candidates: Sequence[Sequence[int]]
     ) -> list[float]:
         """Return the loss after each of several `update`, as a share of the first."""
-        units = self.backend.softmax_losses(self.rows, groups, pairs, factors(steps), candidates, self.loss_shift)
+        units = self.backend.softmax_losses(self.rows, leaf_indices, pairs, multipliers(steps), candidates, self.loss_shift)
         return [self.share(int(of_class.sum())) for of_class in units]
 
     def units_of_class(self) -> NDArray[np.int64]:
@@ -111,7 +111,7 @@ def pairs_of(values: NDArray[np.float64]) -> list[tuple[int, int]]:
     return [(-1, k) for k in moved]
 
 
-def factors(steps: NDArray[np.float64]) -> NDArray[np.float64]:
+def multipliers(steps: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what the probabilities of the class and of the base class are multiplied by."""
     return exp(np.stack([steps, -steps], axis=-1))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.costs.matrix import average_cost, check_cost_matrix, cost_table, costs_among, is_labelled, least_cost
 from gpuboost.inputs import parameters
-from gpuboost.inputs.arrays import like, to_host
+from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, object_array, shown
 from gpuboost.inputs.label_values import distinct, label_list, ordered
 from gpuboost.inputs.weights import row_weights
@@ -57,7 +57,7 @@ def min_cost_labels(proba: Any, cost_matrix: Any, classes: Any = None) -> Any:
     labels = np.arange(n_classes) if classes is None else label_array(classes, n_classes, "classes", beside="columns of proba")
     if labels.ndim != 1:
         raise ValueError(f"classes must be one label for each column of proba, got the shape {labels.shape}")
-    return like(labels[least_cost(checked, check_cost_matrix(cost_matrix, labels))], proba)
+    return as_type_of(labels[least_cost(checked, check_cost_matrix(cost_matrix, labels))], proba)
 
 
 def _probabilities(proba: Any) -> NDArray[np.float64]:

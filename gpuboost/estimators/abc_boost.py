@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.boosters.abc_boost import ABCBoost
-from gpuboost.boosters.base import Note
+from gpuboost.boosters.base import Metric
 from gpuboost.boosters.class_trees import centred
 from gpuboost.estimators.sampling import sampling_of
 from gpuboost.estimators.single_label import SingleLabelClassifier
@@ -32,7 +32,7 @@ class SoftmaxClassifier(SingleLabelClassifier):
     A subclass says the loss and the base class.
     """
 
-    _notes: Mapping[str, Note] = MappingProxyType({"base_class": float("nan"), "candidate_losses": []})
+    _metrics: Mapping[str, Metric] = MappingProxyType({"base_class": float("nan"), "candidate_losses": []})
 
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
@@ -92,7 +92,7 @@ class ABCBoostClassifier(SoftmaxClassifier):
         Leaves of a tree, at least 2.
     min_samples_leaf : int, default 10
         The rows, counted with integer sample weights, that each side of a cut must have of those that the tree is grown from.
-    weight_trim, feature_fraction, row_fraction
+    weight_trim, max_features, subsample
         See `AdaBoostMHClassifier`. All trees of a round have the same random rows and features. ``weight_trim`` gives each tree
         the rows that are the heaviest for it, by the curvature ``p (1 - p)`` of its class, or that of its pair of classes. The
         losses that a search compares are of all rows, too.
@@ -143,8 +143,8 @@ class ABCBoostClassifier(SoftmaxClassifier):
         max_leaf_nodes: int = 20,
         min_samples_leaf: int = 10,
         weight_trim: float | None = None,
-        feature_fraction: float = 1.0,
-        row_fraction: float = 1.0,
+        max_features: float = 1.0,
+        subsample: float = 1.0,
         learning_rate: float = 0.1,
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -166,8 +166,8 @@ class ABCBoostClassifier(SoftmaxClassifier):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
         self.weight_trim = weight_trim
-        self.feature_fraction = feature_fraction
-        self.row_fraction = row_fraction
+        self.max_features = max_features
+        self.subsample = subsample
         self.learning_rate = learning_rate
         self.max_bins = max_bins
         self.class_weight = class_weight
@@ -219,8 +219,8 @@ class TreePerClassClassifier(SoftmaxClassifier):
         max_leaf_nodes: int = 20,
         min_samples_leaf: int = 10,
         weight_trim: float | None = None,
-        feature_fraction: float = 1.0,
-        row_fraction: float = 1.0,
+        max_features: float = 1.0,
+        subsample: float = 1.0,
         learning_rate: float = 0.1,
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -238,8 +238,8 @@ class TreePerClassClassifier(SoftmaxClassifier):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
         self.weight_trim = weight_trim
-        self.feature_fraction = feature_fraction
-        self.row_fraction = row_fraction
+        self.max_features = max_features
+        self.subsample = subsample
         self.learning_rate = learning_rate
         self.max_bins = max_bins
         self.class_weight = class_weight

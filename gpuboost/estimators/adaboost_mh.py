@@ -45,7 +45,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights that each side of a cut must have, 0 to 0.5. Those are the weights passed to `fit`
         (times the class weights), not those that boosting works with. It keeps rows of small weight
-        from getting leaves of their own. It is a share of the rows that ``row_fraction`` draws, and rows that ``weight_trim``
+        from getting leaves of their own. It is a share of the rows that ``subsample`` draws, and rows that ``weight_trim``
         leaves out do not count.
     weight_trim : float or None, default None
         Each round's tree is grown from the heaviest rows only, those that hold this share of the boosting weights, such as
@@ -53,12 +53,12 @@ class AdaBoostMHClassifier(BoostingClassifier):
         rows or features, sometimes at a cost in accuracy; on a few thousand rows with some tens of features they save next to
         nothing. Only the cuts (and the votes) of a tree are found on a part of the data; its coefficients or leaf values, the
         edge and the loss are those of all rows. None: all rows.
-    feature_fraction : float, default 1.0
+    max_features : float, default 1.0
         The share of the features, at least one, that each round's tree may cut, drawn at random (LazyBoost).
-    row_fraction : float, default 1.0
+    subsample : float, default 1.0
         The share of the rows, at least one, that each round's tree is grown from, drawn at random whatever their weights
         (stochastic boosting). With ``weight_trim``, from the heaviest of those drawn.
-    quick : bool, default False
+    pruning : bool, default False
         Leave out additions that exact bounds show to be unnecessary (QuickBoost). The model is the same, byte for byte. It pays
         with hundreds of features, once few rows hold nearly all of the boosting weights. Only the CPU backend prunes: it times
         both ways and takes the faster one, and so loses next to nothing where it does not pay. With
@@ -86,7 +86,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         Early stopping ends the training after that many rounds without a lower (smoothed) error. None: never for "smoothed", as
         in the paper; 50 for "patience".
     random_state : int, Generator, RandomState or None, default None
-        Seed of all that is random: the hold-out set, and the draws of ``feature_fraction`` and ``row_fraction``, which depend
+        Seed of all that is random: the hold-out set, and the draws of ``max_features`` and ``subsample``, which depend
         on it and on the number of the round only.
     device : str or int, default "auto"
         "auto", "cpu", "numpy" (a slow reference), "cuda", "cuda:1" or the number of a CUDA device.
@@ -152,9 +152,9 @@ class AdaBoostMHClassifier(BoostingClassifier):
         n_factors: int = 3,
         min_weight_fraction_leaf: float = 0.0,
         weight_trim: float | None = None,
-        feature_fraction: float = 1.0,
-        row_fraction: float = 1.0,
-        quick: bool = False,
+        max_features: float = 1.0,
+        subsample: float = 1.0,
+        pruning: bool = False,
         variant: Literal["real", "discrete"] = "real",
         learning_rate: float = 1.0,
         initial_weights: Literal["auto", "single-label", "uniform"] = "auto",
@@ -176,9 +176,9 @@ class AdaBoostMHClassifier(BoostingClassifier):
         self.n_factors = n_factors
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.weight_trim = weight_trim
-        self.feature_fraction = feature_fraction
-        self.row_fraction = row_fraction
-        self.quick = quick
+        self.max_features = max_features
+        self.subsample = subsample
+        self.pruning = pruning
         self.variant = variant
         self.learning_rate = learning_rate
         self.initial_weights = initial_weights

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from gpuboost.backends.base import Backend
-from gpuboost.boosters.base import Booster, Note
+from gpuboost.boosters.base import Booster, Metric
 from gpuboost.boosters.prior import PriorBooster
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.costs.metrics import refuse_many_labels
-from gpuboost.estimators.predictor import Predictor, within_reach
+from gpuboost.estimators.predictor import Predictor, to_backend
 from gpuboost.estimators.warn import warn
 from gpuboost.export.methods import Exports
 from gpuboost.inputs import parameters
@@ -61,7 +61,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
     plot = PlotAccessor()
     """Pictures of the model and its training, see `gpuboost.plotting.Plots`."""
 
-    _notes: Mapping[str, Note] = MappingProxyType({"edge": 0.0})
+    _metrics: Mapping[str, Metric] = MappingProxyType({"edge": 0.0})
     """What the booster notes of a round, and what stands in the history where it has nothing to note."""
     _own_fitted: tuple[str, ...] = ()
     """Fitted attributes that only this classifier has."""
@@ -135,7 +135,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         self._check_parameters()
         previous = copy.copy(self) if self.warm_start and self.__sklearn_is_fitted__() else None
         with self._open() as backend:
-            matrix = within_reach(backend, self._matrix(X, reset=previous is None))
+            matrix = to_backend(backend, self._matrix(X, reset=previous is None))
             sample, encoder = training_sample(matrix, y, sample_weight, self.class_weight)
             self.classes_, self.multi_label_ = encoder.classes, encoder.multi_label
             if previous is None:
@@ -183,14 +183,14 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         units = sample.units()
         if not usable:
             positive = units @ (problem.signs > 0)
-            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())), self._notes)
+            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())), self._metrics)
         names = list(evaluation)
         training = train(
             booster,
             problem,
             units,
             n_rounds=self.n_estimators,
-            done=previous._rounds() if previous else (),
+            initial_rounds=previous._rounds() if previous else (),
             history=self._history_so_far(names, ("error",) if costs is None else ("error", "cost"), previous),
             evaluation={name: (self._problem(backend, one, encoder)[0], one.units()) for name, one in evaluation.items()},
             costs=costs,
@@ -210,7 +210,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         evaluation = {}
         for i, (X, y, sample_weight) in enumerate(sets):
             name = f"eval_set[{i}]" if isinstance(eval_set, list) else "eval_set"
-            matrix = within_reach(backend, self._matrix(X, reset=False, name=f"X of {name}"))
+            matrix = to_backend(backend, self._matrix(X, reset=False, name=f"X of {name}"))
             evaluation[f"valid_{i}" if i else "valid"] = evaluation_sample(matrix, y, sample_weight, encoder, name)
         if sets or not self.early_stopping:
             return sample, evaluation
@@ -220,7 +220,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
     def _draws(self, eval_set: Any) -> bool:
         """Whether training draws anything at random, or would if it were told from what seed."""
         holds_out = bool(self.early_stopping) and not evaluation_tuples(eval_set)
-        takes_parts = any(getattr(self, name, 1.0) != 1.0 for name in ("row_fraction", "feature_fraction"))
+        takes_parts = any(getattr(self, name, 1.0) != 1.0 for name in ("subsample", "max_features"))
         return self.random_state is not None or holds_out or takes_parts
 
     def _stopping(self) -> Stopping | None:
@@ -281,7 +281,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
             raise ValueError(f"warm_start=True with early stopping needs the {missing} to be there from the first fit on")
         keys = [
             "train_loss",
-            *self._notes,
+            *self._metrics,
             *(f"{name}_{what}" for name in names for what in ("loss", *mistakes)),
             *(f"train_{what}" for what in mistakes),
             "seconds",

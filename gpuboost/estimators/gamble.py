@@ -40,7 +40,7 @@ class GambleClassifier(ClassTreeClassifier):
         Leaves of a tree, at least 2.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
-    weight_trim, feature_fraction, row_fraction, quick
+    weight_trim, max_features, subsample, pruning
         See `AdaBoostMHClassifier`.
     learning_rate : float, "auto" or "line-search", default "auto"
         Multiplies the step, which is the values of the leaves. 1 is the paper's algorithm; its full step overshoots as the
@@ -88,7 +88,7 @@ class GambleClassifier(ClassTreeClassifier):
 
     The regressors get X as an array of float64, NaN included, which some take and some refuse. ``max_leaf_nodes``,
     ``min_weight_fraction_leaf``, ``max_bins``, ``device`` and ``n_jobs`` mean nothing then; a regressor has its own. Nor can
-    ``weight_trim``, ``feature_fraction`` and ``row_fraction`` be used. The model is not promised to be the same bit for bit
+    ``weight_trim``, ``max_features`` and ``subsample`` be used. The model is not promised to be the same bit for bit
     everywhere: that is up to the regressors.
 
     References
@@ -116,9 +116,9 @@ class GambleClassifier(ClassTreeClassifier):
         max_leaf_nodes: int = 15,
         min_weight_fraction_leaf: float = 0.0,
         weight_trim: float | None = None,
-        feature_fraction: float = 1.0,
-        row_fraction: float = 1.0,
-        quick: bool = False,
+        max_features: float = 1.0,
+        subsample: float = 1.0,
+        pruning: bool = False,
         learning_rate: float | Literal["auto", "line-search"] = "auto",
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -137,9 +137,9 @@ class GambleClassifier(ClassTreeClassifier):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.weight_trim = weight_trim
-        self.feature_fraction = feature_fraction
-        self.row_fraction = row_fraction
-        self.quick = quick
+        self.max_features = max_features
+        self.subsample = subsample
+        self.pruning = pruning
         self.learning_rate = learning_rate
         self.max_bins = max_bins
         self.class_weight = class_weight
@@ -163,7 +163,7 @@ class GambleClassifier(ClassTreeClassifier):
         parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
         sampling = sampling_of(self)
         if self.regressor is not None and not sampling.takes_all:
-            given = ", ".join(f"{name}={getattr(self, name)!r}" for name in ("weight_trim", "feature_fraction", "row_fraction"))
+            given = ", ".join(f"{name}={getattr(self, name)!r}" for name in ("weight_trim", "max_features", "subsample"))
             raise ValueError(f"only class trees, regressor=None, are grown from a part of the rows or features, got {given}")
         if isinstance(self.learning_rate, str):
             parameters.check_choice("learning_rate", self.learning_rate, ("auto", "line-search"))

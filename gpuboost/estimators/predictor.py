@@ -16,7 +16,7 @@ from gpuboost.costs.metrics import mean_cost, refuse_many_labels
 from gpuboost.estimators.model import TreeModel
 from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.warn import warn
-from gpuboost.inputs.arrays import like, to_host
+from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
@@ -87,7 +87,7 @@ class Predictor(TreeModel):
         step = max(1, BLOCK_BYTES // (n_features + 8 * n_classes))
         parts = []
         with self._open() as backend:
-            matrix = within_reach(backend, matrix)
+            matrix = to_backend(backend, matrix)
             for first in range(0, n_rows, step):
                 block = matrix[first : first + step]
                 data = self._encode(backend, block)
@@ -103,11 +103,11 @@ class Predictor(TreeModel):
 
         def stages() -> Iterator[Any]:
             with self._open() as backend:
-                data = self._encode(backend, within_reach(backend, matrix))
+                data = self._encode(backend, to_backend(backend, matrix))
                 scores = backend.put(np.zeros((matrix.shape[0], len(self.classes_))))
                 for t in range(self.n_estimators_):
                     self._add_scores(backend, data, scores, t, t + 1)
-                    yield like(finish(backend.get(scores).copy()), X)
+                    yield as_type_of(finish(backend.get(scores).copy()), X)
 
         return stages()
 
@@ -155,11 +155,11 @@ class Predictor(TreeModel):
             If X is sparse.
         """
         if cost_matrix is None:
-            return like(self._scores_by_blocks(X, self._labels), X)
+            return as_type_of(self._scores_by_blocks(X, self._labels), X)
         check_is_fitted(self)
         refuse_many_labels(self.multi_label_)
         costs = check_cost_matrix(cost_matrix, self.classes_)
-        return like(self._scores_by_blocks(X, lambda f: self.classes_[least_cost(self._probabilities(f), costs)]), X)
+        return as_type_of(self._scores_by_blocks(X, lambda f: self.classes_[least_cost(self._probabilities(f), costs)]), X)
 
     def predict_proba(self, X: Any) -> Any:
         """Estimate the probabilities of the classes.
@@ -174,7 +174,7 @@ class Predictor(TreeModel):
             In the order of ``classes_``, never below 2.2e-308. The first largest entry of a row is the predicted class, and a
             row sums to 1; in a multi-label problem every entry is for itself, above 1/2 where the class is predicted.
         """
-        return like(self._scores_by_blocks(X, self._probabilities), X)
+        return as_type_of(self._scores_by_blocks(X, self._probabilities), X)
 
     def decision_function(self, X: Any) -> Any:
         """Return the scores of the classes.
@@ -188,7 +188,7 @@ class Predictor(TreeModel):
         array of float64, shape (n_rows, n_classes), or (n_rows,) for two classes
             For two classes the difference of their scores: ``classes_[1]`` is predicted where it is positive.
         """
-        return like(self._scores_by_blocks(X, self._decision), X)
+        return as_type_of(self._scores_by_blocks(X, self._decision), X)
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """Yield what `predict` would return after 1, 2, ..., ``n_estimators_`` rounds."""
@@ -265,6 +265,6 @@ class Predictor(TreeModel):
         return mean_cost(y, predicted[rows], costs, classes=self.classes_, sample_weight=weights[rows])
 
 
-def within_reach(backend: Backend, matrix: Any) -> Any:
+def to_backend(backend: Backend, matrix: Any) -> Any:
     """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be."""
     return matrix if backend.reads_device_arrays else to_host(matrix)

@@ -71,7 +71,7 @@ class RebelClassifier(SingleLabelClassifier):
         Multiplies the vectors, but that of the constant classifier; 1 is the paper's algorithm.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
-    weight_trim, feature_fraction, row_fraction, quick
+    weight_trim, max_features, subsample, pruning
         See `AdaBoostMHClassifier`. All layers of a tree are cut on the same rows and features.
     max_bins : int, default 255
         Bins of a feature's values, 2 to 255. A feature with no more distinct values is cut between any two of them.
@@ -135,9 +135,9 @@ class RebelClassifier(SingleLabelClassifier):
         learning_rate: float = 1.0,
         min_weight_fraction_leaf: float = 0.0,
         weight_trim: float | None = None,
-        feature_fraction: float = 1.0,
-        row_fraction: float = 1.0,
-        quick: bool = False,
+        max_features: float = 1.0,
+        subsample: float = 1.0,
+        pruning: bool = False,
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool | Literal["smoothed", "patience"] = False,
@@ -156,9 +156,9 @@ class RebelClassifier(SingleLabelClassifier):
         self.learning_rate = learning_rate
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.weight_trim = weight_trim
-        self.feature_fraction = feature_fraction
-        self.row_fraction = row_fraction
-        self.quick = quick
+        self.max_features = max_features
+        self.subsample = subsample
+        self.pruning = pruning
         self.max_bins = max_bins
         self.class_weight = class_weight
         self.early_stopping = early_stopping
@@ -195,7 +195,7 @@ class RebelClassifier(SingleLabelClassifier):
         self.cost_matrix_ = None if costs is None or are_equal(costs) else costs
         if self.cost_matrix_ is not None:
             costly: NDArray[np.bool_] = np.any(self.cost_matrix_ > 0, axis=1)
-            sample = sample.take(np.flatnonzero(costly[sample.target]))
+            sample = sample.subset(np.flatnonzero(costly[sample.target]))
         return super()._evaluation(backend, sample, eval_set, encoder)
 
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Rebel:

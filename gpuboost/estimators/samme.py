@@ -30,7 +30,7 @@ class SAMMEClassifier(ClassTreeClassifier):
         Leaves of a tree, at least 2.
     min_weight_fraction_leaf : float, default 0.0
         The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
-    weight_trim, feature_fraction, row_fraction, quick
+    weight_trim, max_features, subsample, pruning
         See `AdaBoostMHClassifier`.
     learning_rate : float, default 1.0
         Multiplies what a tree adds; 1 is the paper's algorithm.
@@ -72,9 +72,9 @@ class SAMMEClassifier(ClassTreeClassifier):
         max_leaf_nodes: int = 15,
         min_weight_fraction_leaf: float = 0.0,
         weight_trim: float | None = None,
-        feature_fraction: float = 1.0,
-        row_fraction: float = 1.0,
-        quick: bool = False,
+        max_features: float = 1.0,
+        subsample: float = 1.0,
+        pruning: bool = False,
         learning_rate: float = 1.0,
         max_bins: int = 255,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -93,9 +93,9 @@ class SAMMEClassifier(ClassTreeClassifier):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.weight_trim = weight_trim
-        self.feature_fraction = feature_fraction
-        self.row_fraction = row_fraction
-        self.quick = quick
+        self.max_features = max_features
+        self.subsample = subsample
+        self.pruning = pruning
         self.learning_rate = learning_rate
         self.max_bins = max_bins
         self.class_weight = class_weight

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device
 
-__all__ = ["device_array", "dtype_of", "lies_on_device", "like", "origin", "to_host"]
+__all__ = ["as_type_of", "device_array", "dtype_of", "lies_on_device", "origin", "to_host"]
 
 
 def origin(x: Any, packages: Iterable[str]) -> str | None:
@@ -50,7 +50,7 @@ def to_host(x: Any, name: str = "the array") -> Any:
     return as_cupy(device_array(x, name)).get() if lies_on_device(x) else x
 
 
-def like(result: NDArray[Any], x: Any) -> Any:
+def as_type_of(result: NDArray[Any], x: Any) -> Any:
     """Return ``result`` as an array of the library of ``x``, on the device of ``x``.
 
     It stays an ndarray if x is of neither CuPy nor PyTorch, or if the result holds no numbers, such as labels that are text.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
-from gpuboost.fixedpoint import split_weights, weight_units
+from gpuboost.fixedpoint import integer_weights, split_weights
 from gpuboost.inputs.arrays import dtype_of, to_host
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array
 from gpuboost.inputs.weights import class_weights, row_weights, to_unit_scale
@@ -42,13 +42,13 @@ class Sample:
     target: NDArray[Any]
     weights: NDArray[np.float64]
 
-    def take(self, chosen: NDArray[np.intp]) -> Sample:
+    def subset(self, chosen: NDArray[np.intp]) -> Sample:
         """Return the sample of the rows ``self.rows[chosen]``."""
         return replace(self, rows=self.rows[chosen], target=self.target[chosen], weights=self.weights[chosen])
 
     def units(self) -> NDArray[np.int64]:
-        """Return the integer weights of the rows, see `gpuboost.fixedpoint.weight_units`."""
-        return weight_units(*split_weights(self.weights))
+        """Return the integer weights of the rows, see `gpuboost.fixedpoint.integer_weights`."""
+        return integer_weights(*split_weights(self.weights))
 
     def n_distinct(self, enough: int) -> int:
         """Return the number of distinct rows of X, or ``enough`` if there are that many.
@@ -74,20 +74,20 @@ class Sample:
         units = np.zeros(n_rows, np.int64)
         units[self.rows] = self.units()
         if isinstance(self.X, np.ndarray):
-            return BinMapper.fit(self.X, max_bins=max_bins, weight_units=units, n_threads=n_threads)
+            return BinMapper.fit(self.X, max_bins=max_bins, integer_weights=units, n_threads=n_threads)
         width = max(n_threads, BLOCK_BYTES // (n_rows * dtype_of(self.X, "X").itemsize))
         blocks = (to_host(self.X[:, first : first + width]) for first in range(0, n_features, width))
         return side_by_side(
-            [BinMapper.fit(block, max_bins=max_bins, weight_units=units, n_threads=n_threads) for block in blocks]
+            [BinMapper.fit(block, max_bins=max_bins, integer_weights=units, n_threads=n_threads) for block in blocks]
         )
 
     def problem(self, backend: Backend, mapper: BinMapper, encoder: LabelEncoder) -> tuple[Problem, bool]:
         """Load the sample on a device. Return it, and whether any of its columns tells rows apart."""
         rows = None if len(self.rows) == self.X.shape[0] else self.rows
         data = backend.encode(mapper, self.X, rows)
-        repeat, factor = split_weights(self.weights)
+        frequency_weight, weight_scale = split_weights(self.weights)
         signs = encoder.signs(self.target)
-        problem = Problem(backend, data, signs, repeat, factor, single_label=not encoder.multi_label)
+        problem = Problem(backend, data, signs, frequency_weight, weight_scale, single_label=not encoder.multi_label)
         return problem, bool(backend.usable(data).any())
 
 
@@ -155,4 +155,4 @@ def split_off(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sampl
     rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[stratum[order]]
     is_held = np.zeros(len(order), bool)
     is_held[order[rank < held[stratum[order]]]] = True
-    return sample.take(np.flatnonzero(~is_held)), sample.take(np.flatnonzero(is_held))
+    return sample.subset(np.flatnonzero(~is_held)), sample.subset(np.flatnonzero(is_held))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, GAIN, Backend, Device, Start, Stats, as_float
+from gpuboost.backends.base import GAIN, WHOLE, Backend, Device, GrowthScope, Stats, as_float
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure
 from gpuboost.tree import Tree
@@ -21,7 +21,7 @@ class GrownTree:
     ----------
     tree : Tree
         Its leaf values are 0.
-    group : device array of int, shape (n_rows,)
+    leaf_index : device array of int, shape (n_rows,)
         Where each row has arrived.
     leaf : ndarray of int64, shape (n_groups,)
         The tree's leaf of each group (0 for groups that hold no rows).
@@ -30,7 +30,7 @@ class GrownTree:
     """
 
     tree: Tree
-    group: Device
+    leaf_index: Device
     leaf: NDArray[np.int64]
     sums: NDArray[np.int64]
 
@@ -45,21 +45,21 @@ class ClassTree:
 
     max_leaf_nodes: int
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats, start: Start = EVERYTHING) -> GrownTree:
+    def __call__(self, backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> GrownTree:
         """Grow a tree on the rows and features of ``start``; what is in its leaves is of all rows.
 
         The statistics have the criterion "gini" and one channel per class.
         """
-        max_leaf_nodes = min(self.max_leaf_nodes, stats.q.shape[1] + 1)  # more leaves than rows are never made
-        frontier = grow(backend, data, stats, max(max_leaf_nodes, 2), start)
-        group = backend.node_of_rows(frontier)[0] if start.rows is None else None
+        max_leaf_nodes = min(self.max_leaf_nodes, stats.quantised.shape[1] + 1)  # more leaves than rows are never made
+        frontier = grow(backend, data, stats, max(max_leaf_nodes, 2), scope)
+        leaf_index = backend.node_of_rows(frontier)[0] if scope.sample_indices is None else None
         nodes = backend.read_nodes(frontier)[0][0]
         gain = as_float(np.ascontiguousarray(nodes[:, GAIN]))
         found = structure(nodes, np.zeros((len(nodes), stats.n_classes)), gain, stats.total)
         tree, leaf = found.tree, found.leaf
-        if group is None:
-            group, leaf = backend.apply(tree, data), np.arange(tree.n_leaves)
-        by_group, _ = backend.group_sums(stats, group, len(leaf))
+        if leaf_index is None:
+            leaf_index, leaf = backend.apply(tree, data), np.arange(tree.n_leaves)
+        by_index, _ = backend.leaf_sums(stats, leaf_index, len(leaf))
         sums = np.zeros(tree.values.shape, np.int64)
-        np.add.at(sums, leaf, by_group)
-        return GrownTree(tree, group, leaf, sums)
+        np.add.at(sums, leaf, by_index)
+        return GrownTree(tree, leaf_index, leaf, sums)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpuboost.backends.base import EVERYTHING, Backend, Device, Frontier, Start, Stats
+from gpuboost.backends.base import WHOLE, Backend, Device, Frontier, GrowthScope, Stats
 
 
-def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int, start: Start = EVERYTHING) -> Frontier:
+def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int, scope: GrowthScope = WHOLE) -> Frontier:
     """Grow one tree for each root of ``start``, or for each entry of the statistics' batch axis.
 
     Every step cuts, in every tree, the leaf whose cut raises the tree's edge the most. The loop never looks at the data, so a
@@ -20,23 +20,23 @@ def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int, star
         The integers to grow from.
     max_leaf_nodes : int
         The number of inner nodes plus one, at least 2.
-    start : Start
+    scope : Start
 
     Returns
     -------
     Frontier
         The grown trees; valid until the backend grows the next ones.
     """
-    frontier = backend.start_growth(data, stats, max_leaf_nodes, start)
+    frontier = backend.start_growth(data, stats, max_leaf_nodes, scope)
 
     def steps() -> None:
-        backend.expand(frontier, (0,))
+        backend.find_splits(frontier, (0,))
         for step in range(max_leaf_nodes - 1):
-            if not backend.select(frontier):
+            if not backend.pop_best_leaf(frontier):
                 break
             backend.partition(frontier)
             if step < max_leaf_nodes - 2:  # the children of the last cut are never cut themselves
-                backend.expand(frontier, (2 * step + 1, 2 * step + 2))
+                backend.find_splits(frontier, (2 * step + 1, 2 * step + 2))
 
-    backend.repeat(frontier, steps)
+    backend.run(frontier, steps)
     return frontier

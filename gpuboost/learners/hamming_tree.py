@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, GAIN, LEFT, Backend, Device, Start, Stats
+from gpuboost.backends.base import GAIN, LEFT, WHOLE, Backend, Device, GrowthScope, Stats
 from gpuboost.learners.base import WeakTree, on_all_rows
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure
@@ -23,24 +23,24 @@ class HammingTree:
 
     max_leaf_nodes: int
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats, start: Start = EVERYTHING) -> WeakTree:
+    def __call__(self, backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> WeakTree:
         # Every row can have a leaf of its own, and every leaf votes of its own: more inner nodes than that are never made.
-        max_leaf_nodes = min(self.max_leaf_nodes, 2 * stats.q.shape[1] + 1)
-        frontier = grow(backend, data, stats, max_leaf_nodes, start)
-        group = backend.node_of_rows(frontier)[0] if start.rows is None else None
+        max_leaf_nodes = min(self.max_leaf_nodes, 2 * stats.quantised.shape[1] + 1)
+        frontier = grow(backend, data, stats, max_leaf_nodes, scope)
+        leaf_index = backend.node_of_rows(frontier)[0] if scope.sample_indices is None else None
         nodes, edges = backend.read_nodes(frontier)
-        weak = harvest(nodes[0], edges[0, :, : stats.n_classes], group, stats.total)
-        return weak if start.rows is None else on_all_rows(weak.tree, backend, data, stats)
+        weak = harvest(nodes[0], edges[0, :, : stats.n_classes], leaf_index, stats.total)
+        return weak if scope.sample_indices is None else on_all_rows(weak.tree, backend, data, stats)
 
 
-def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], group: Device, total: int) -> WeakTree:
+def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], leaf_index: Device, total: int) -> WeakTree:
     """Turn a grown node table into a `WeakTree` whose leaves vote.
 
     Parameters
     ----------
     nodes, edges : ndarray of int64, shapes (M, 10) and (M, n_classes)
         One tree of a `Frontier`, on the host, without the channel of the counts.
-    group : device array
+    leaf_index : device array
         The node of every row.
     total : int
         The total weight, in units.
@@ -55,4 +55,4 @@ def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], group: Device, t
     values[alone] = votes[alone]
 
     found = structure(nodes, values, gain, total)
-    return WeakTree(found.tree, int(gain.sum()), group, found.leaf)
+    return WeakTree(found.tree, int(gain.sum()), leaf_index, found.leaf)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import CUT, EVERYTHING, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Device, Start, Stats, as_float
+from gpuboost.backends.base import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, Backend, Device, GrowthScope, Stats, as_float
 from gpuboost.exactmath import log
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure
@@ -30,25 +30,25 @@ class SignTree:
     ----------
     tree : Tree
         Its leaf values, shape (n_leaves, 1), are -1 or +1.
-    group : device array of int, shape (n_rows,)
+    leaf_index : device array of int, shape (n_rows,)
         Each row's leaf.
     right, wrong : ndarray of int64, shape (n_classes,)
         For each class the weights of the rows for which f has the right sign and the wrong one, in units.
     """
 
     tree: Tree
-    group: Device
+    leaf_index: Device
     right: NDArray[np.int64]
     wrong: NDArray[np.int64]
 
     @classmethod
     def measure(cls, tree: Tree, backend: Backend, data: Device, stats: Stats) -> SignTree:
         """Weigh what a tree gets right."""
-        group = backend.apply(tree, data)
-        signed, mass = backend.group_sums(stats, group, tree.n_leaves)
-        edges = (signed * tree.values.astype(np.int64)).sum(axis=0)
-        whole = mass.sum(axis=0)
-        return cls(tree, group, (whole + edges) // 2, (whole - edges) // 2)
+        leaf_index = backend.apply(tree, data)
+        sums, sum_abs = backend.leaf_sums(stats, leaf_index, tree.n_leaves)
+        edges = (sums * tree.values.astype(np.int64)).sum(axis=0)
+        whole = sum_abs.sum(axis=0)
+        return cls(tree, leaf_index, (whole + edges) // 2, (whole - edges) // 2)
 
     def smoothed(self) -> tuple[Floats, Floats]:
         """Return ``right`` and ``wrong`` with the same share of their sum added to both.
@@ -97,7 +97,7 @@ class LayeredTree:
     max_depth: int
 
     def __call__(
-        self, backend: Backend, data: Device, stats: Stats, project: Projection, start: Start = EVERYTHING
+        self, backend: Backend, data: Device, stats: Stats, project: Projection, scope: GrowthScope = WHOLE
     ) -> SignTree:
         """Grow a tree.
 
@@ -109,13 +109,13 @@ class LayeredTree:
             Of the weights ``w_ik y_ik``.
         project : callable
             See `Projection`.
-        start : Start
+        scope : Start
             The rows and features that the cuts are found on. The coefficients and what a layer lowers are of all rows.
         """
-        best = SignTree.measure(stump(backend, data, stats, start), backend, data, stats)
+        best = SignTree.measure(stump(backend, data, stats, scope), backend, data, stats)
         for _ in range(self.max_depth - 1):
             more, less = best.exponentials()
-            tree = deepened(best, backend, data, project((more - less) / 2), stats, start)
+            tree = deepened(best, backend, data, project((more - less) / 2), stats, scope)
             deeper = SignTree.measure(tree, backend, data, stats)
             if deeper.loss >= best.loss:
                 break
@@ -128,18 +128,18 @@ def constant(backend: Backend, data: Device, stats: Stats) -> SignTree:
     return SignTree.measure(constant_tree(np.ones(1)), backend, data, stats)
 
 
-def stump(backend: Backend, data: Device, stats: Stats, start: Start = EVERYTHING) -> Tree:
+def stump(backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> Tree:
     """Return the first layer: -1 on the left, +1 on the right; +1 everywhere if no cut is better."""
-    nodes = backend.read_nodes(grow(backend, data, replace(stats, criterion="rebel"), 2, start))[0][0]
+    nodes = backend.read_nodes(grow(backend, data, replace(stats, criterion="rebel"), 2, scope))[0][0]
     values = np.array([[1.0], [-1.0], [1.0]])
     return structure(nodes, values, as_float(np.ascontiguousarray(nodes[:, GAIN])), stats.total).tree
 
 
-def deepened(grown: SignTree, backend: Backend, data: Device, projected: Stats, stats: Stats, start: Start) -> Tree:
+def deepened(grown: SignTree, backend: Backend, data: Device, projected: Stats, stats: Stats, scope: GrowthScope) -> Tree:
     """Return a tree with another layer, grown from the ``projected`` statistics of r."""
     tree, before = grown.tree, grown.tree.values[:, 0]
-    rows, bounds = backend.rows_by_group(grown.group, tree.n_leaves, start.rows)
-    frontier = grow(backend, data, projected, 2, replace(start, rows=rows, bounds=bounds))
+    rows, bounds = backend.rows_by_leaf(grown.leaf_index, tree.n_leaves, scope.sample_indices)
+    frontier = grow(backend, data, projected, 2, replace(scope, sample_indices=rows, bounds=bounds))
     nodes, edges = backend.read_nodes(frontier)
     totals = backend.get(frontier.totals)[:, 0, 0]
     roots, edge = nodes[:, 0], edges[:, 0, 0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, GAIN, Backend, Device, Start, Stats, as_float
+from gpuboost.backends.base import GAIN, WHOLE, Backend, Device, GrowthScope, Stats, as_float
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure
 from gpuboost.tree import Tree
@@ -19,20 +19,20 @@ class NewtonTrees:
 
     Attributes
     ----------
-    groups : device array of int, shape (n_trees, n_rows)
+    leaf_indices : device array of int, shape (n_trees, n_rows)
         Where each row has arrived in each tree.
     gradient, curvature : ndarray of int64, shape (n_trees, n_groups)
         The sums of the first and the last of the statistics' channels (but for the counts) over the rows of every group.
-    group_of_node : ndarray of int64, shape (n_trees, n_nodes)
+    leaf_of_node : ndarray of int64, shape (n_trees, n_nodes)
         The group of each node that is a leaf.
     nodes : ndarray of int64, shape (n_trees, n_nodes, 10)
         See `gpuboost.backends.base.Frontier`.
     """
 
-    groups: Device
+    leaf_indices: Device
     gradient: NDArray[np.int64]
     curvature: NDArray[np.int64]
-    group_of_node: NDArray[np.int64]
+    leaf_of_node: NDArray[np.int64]
     nodes: NDArray[np.int64]
 
     def tree(self, t: int, values: NDArray[np.float64], unit: float) -> Tree:
@@ -47,33 +47,33 @@ class NewtonTrees:
             What the statistics' gain of 1 is in the tree's.
         """
         gain = as_float(np.ascontiguousarray(self.nodes[t, :, GAIN])) * unit
-        return structure(self.nodes[t], values[self.group_of_node[t]], gain, 1).tree
+        return structure(self.nodes[t], values[self.leaf_of_node[t]], gain, 1).tree
 
 
 def grow_newton_trees(
-    backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int, start: Start = EVERYTHING
+    backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int, scope: GrowthScope = WHOLE
 ) -> NewtonTrees:
     """Grow a batch of trees best-first by the criterion "newton", each to at most ``max_leaf_nodes`` leaves.
 
     They are grown on the rows and features of ``start``; what is in their leaves is of all rows.
     """
-    frontier = grow(backend, data, stats, max(2, min(max_leaf_nodes, stats.q.shape[1] + 1)), start)
-    if start.rows is not None:
+    frontier = grow(backend, data, stats, max(2, min(max_leaf_nodes, stats.quantised.shape[1] + 1)), scope)
+    if scope.sample_indices is not None:
         return with_all_rows(backend, data, stats, backend.read_nodes(frontier)[0].copy())
-    groups = backend.node_of_rows(frontier)
+    leaf_indices = backend.node_of_rows(frontier)
     nodes, totals = backend.read_nodes(frontier)[0].copy(), backend.read_totals(frontier)
     names = np.tile(np.arange(nodes.shape[1]), (len(nodes), 1))
-    return NewtonTrees(groups, totals[:, :, 0].copy(), totals[:, :, stats.n_classes - 1].copy(), names, nodes)
+    return NewtonTrees(leaf_indices, totals[:, :, 0].copy(), totals[:, :, stats.n_classes - 1].copy(), names, nodes)
 
 
 def with_all_rows(backend: Backend, data: Device, stats: Stats, nodes: NDArray[np.int64]) -> NewtonTrees:
     """Let all rows go through trees that were grown from some. A group is a leaf."""
-    (n_trees, n_nodes), groups = nodes.shape[:2], []
+    (n_trees, n_nodes), leaf_indices = nodes.shape[:2], []
     leaves, sums = np.zeros((n_trees, n_nodes), np.int64), np.zeros((2, n_trees, n_nodes // 2 + 1), np.int64)
     for t in range(n_trees):
         found = structure(nodes[t], np.zeros((n_nodes, 1)), np.zeros(n_nodes), 1)
         leaves[t], n_leaves = found.leaf, found.tree.n_leaves
-        groups.append(backend.apply(found.tree, data))
-        of_leaf, _ = backend.group_sums(stats.of_tree(t), groups[t], n_leaves)
+        leaf_indices.append(backend.apply(found.tree, data))
+        of_leaf, _ = backend.leaf_sums(stats.of_tree(t), leaf_indices[t], n_leaves)
         sums[:, t, :n_leaves] = of_leaf[:, [0, -1]].T
-    return NewtonTrees(backend.stack(groups), sums[0], sums[1], leaves, nodes)
+    return NewtonTrees(backend.stack(leaf_indices), sums[0], sums[1], leaves, nodes)

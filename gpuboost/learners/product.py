@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import CUT, EVERYTHING, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Device, Start, Stats
+from gpuboost.backends.base import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, Backend, Device, GrowthScope, Stats
 from gpuboost.learners.base import WeakTree, on_all_rows
 from gpuboost.learners.growth import grow
 from gpuboost.tree import Tree
@@ -17,7 +17,7 @@ MAX_FACTORS = 8
 
 
 @dataclass(frozen=True)
-class Factor:
+class Stump:
     """One stump ``v phi(x)`` of the product; a constant factor has feature -1 and ``phi = +1``."""
 
     feature: int
@@ -36,18 +36,18 @@ class StumpProduct:
 
     n_factors: int
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats, start: Start = EVERYTHING) -> WeakTree:
+    def __call__(self, backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> WeakTree:
         m, n_classes = self.n_factors, stats.n_classes
-        factors = [Factor(-1, 0, False, np.ones(n_classes, np.int8))] * m
-        cell = backend.put(np.zeros(stats.q.shape[1], np.int32))
+        stumps = [Stump(-1, 0, False, np.ones(n_classes, np.int8))] * m
+        cell = backend.put(np.zeros(stats.quantised.shape[1], np.int32))
         edge = 0
         while True:
             before = edge
             for j in range(m):
-                others = [factor for i, factor in enumerate(factors) if i != j]
+                others = [stump for i, stump in enumerate(stumps) if i != j]
                 bits = [i for i in range(m) if i != j]
                 relabelled = backend.flip(stats, cell, cell_signs(others, bits, m, n_classes))
-                frontier = grow(backend, data, relabelled, 2, start)
+                frontier = grow(backend, data, relabelled, 2, scope)
                 nodes, all_edges = backend.read_nodes(frontier)
                 root, edges = nodes[0, 0], all_edges[0, 0, :n_classes]
                 if root[GAIN] <= edge:  # the old factor is as good: keep it
@@ -55,31 +55,31 @@ class StumpProduct:
                 edge = int(root[GAIN])
                 votes = np.where(edges > 0, 1, -1).astype(np.int8)  # eq. 13
                 feature = int(root[FEATURE]) if root[LEFT] else -1
-                factors[j] = Factor(feature, int(root[CUT]), bool(root[MISSING_LEFT]), votes)
-                backend.set_bit(cell, j, data, feature, factors[j].cut, factors[j].missing_left)
+                stumps[j] = Stump(feature, int(root[CUT]), bool(root[MISSING_LEFT]), votes)
+                backend.set_bit(cell, j, data, feature, stumps[j].cut, stumps[j].missing_left)
             if edge == before:
                 break
-        values = cell_signs(factors, list(range(m)), m, n_classes).astype(np.float64)
-        weak = complete_tree(factors, values, edge, cell, stats.total)
-        return weak if start.rows is None else on_all_rows(weak.tree, backend, data, stats)
+        values = cell_signs(stumps, list(range(m)), m, n_classes).astype(np.float64)
+        weak = complete_tree(stumps, values, edge, cell, stats.total)
+        return weak if scope.sample_indices is None else on_all_rows(weak.tree, backend, data, stats)
 
 
-def cell_signs(factors: list[Factor], bits: list[int], n_bits: int, n_classes: int) -> NDArray[np.int8]:
-    """Return the product of ``factors`` in each of the ``2**n_bits`` cells, shape (n_cells, n_classes).
+def cell_signs(stumps: list[Stump], bits: list[int], n_bits: int, n_classes: int) -> NDArray[np.int8]:
+    """Return the product of ``multipliers`` in each of the ``2**n_bits`` cells, shape (n_cells, n_classes).
 
     Factor i is decided by bit ``bits[i]`` of the cell.
     """
     cells = np.arange(2**n_bits)
     signs = np.ones((len(cells), n_classes), np.int8)
-    for factor, bit in zip(factors, bits, strict=True):
+    for stump, bit in zip(stumps, bits, strict=True):
         phi = 1 - 2 * ((cells >> bit) & 1)
-        signs = signs * factor.votes[None, :] * phi[:, None].astype(np.int8)
+        signs = signs * stump.votes[None, :] * phi[:, None].astype(np.int8)
     return signs
 
 
-def complete_tree(factors: list[Factor], cells: NDArray[np.float64], edge: int, cell: Device, total: int) -> WeakTree:
+def complete_tree(stumps: list[Stump], cells: NDArray[np.float64], edge: int, cell: Device, total: int) -> WeakTree:
     """Write a product as a complete tree: level j asks stump j, a leaf is a cell. Constant factors ask nothing."""
-    asked = [j for j, factor in enumerate(factors) if factor.feature >= 0]
+    asked = [j for j, stump in enumerate(stumps) if stump.feature >= 0]
     depth = len(asked)
     level = np.concatenate([np.full(2**d, d) for d in range(depth)]) if depth else np.zeros(0, np.int64)
     node = np.arange(2**depth - 1, dtype=np.int32)
@@ -95,11 +95,11 @@ def complete_tree(factors: list[Factor], cells: NDArray[np.float64], edge: int, 
         cell_of_leaf |= went_left << j
     leaf = np.zeros(len(cells), np.int64)
     leaf[cell_of_leaf] = path
-    chosen = [factors[j] for j in asked]
+    chosen = [stumps[j] for j in asked]
     tree = Tree(
-        feature=np.array([factor.feature for factor in chosen], np.int32)[level],
-        cut=np.array([factor.cut for factor in chosen], np.uint8)[level],
-        missing_left=np.array([factor.missing_left for factor in chosen], np.bool_)[level],
+        feature=np.array([stump.feature for stump in chosen], np.int32)[level],
+        cut=np.array([stump.cut for stump in chosen], np.uint8)[level],
+        missing_left=np.array([stump.missing_left for stump in chosen], np.bool_)[level],
         left=name(below),
         right=name(below + 1),
         values=cells[cell_of_leaf],

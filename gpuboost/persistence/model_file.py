@@ -1,7 +1,8 @@
 """Model files: what of a fitted classifier is kept, and how it comes back.
 
 Everything that the model consists of is kept, and what it takes to continue it; nothing of the machine or the moment: equal
-models are equal files, wherever and in however many sessions they were trained. See `persistence.safetensors` for the container.
+models are equal files, wherever and in however many sessions they were trained. See `persistence.safetensors` for the
+container.
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ class Rows:
 
     state: NDArray[np.float64]
     signs: NDArray[np.int8]
-    repeat: NDArray[np.int32]
-    group: NDArray[np.int32]
-    n_groups: int
+    frequency_weight: NDArray[np.int32]
+    leaf_index: NDArray[np.int32]
+    n_leaves: int
     counts: NDArray[np.int32]
 
     @classmethod
@@ -81,11 +81,11 @@ class Rows:
         state[rng.random(state.shape) < 0.05] = STATE_FLOOR
         state[rng.integers(n_rows), rng.integers(n_channels)] = 1.5
         signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
-        repeat = rng.integers(1, 4097, n_rows).astype(np.int32)
-        n_groups = int(rng.integers(1, 12))
-        group = rng.integers(0, n_groups, n_rows).astype(np.int32)
+        frequency_weight = rng.integers(1, 4097, n_rows).astype(np.int32)
+        n_leaves = int(rng.integers(1, 12))
+        leaf_index = rng.integers(0, n_leaves, n_rows).astype(np.int32)
         counts = rng.integers(0, (2**30 - 1) // n_rows + 1, n_rows) * rng.integers(0, 2, n_rows)
-        return cls(state, signs, repeat, group, n_groups, counts.astype(np.int32))
+        return cls(state, signs, frequency_weight, leaf_index, n_leaves, counts.astype(np.int32))
 
     def limit(self, backend: Backend, fraction: float) -> Counts | None:
         """The counts with a share of their sum as the minimum."""
@@ -93,19 +93,19 @@ class Rows:
         return Counts(backend.put(self.counts), minimum) if fraction else None
 
     def statistics(self, backend: Backend, fraction: float = 0.0) -> Stats:
-        on_device = [backend.put(a) for a in (self.state, self.signs, self.repeat)]
-        n_rows, maximum = int(self.repeat.sum()), float(self.state.max())
+        on_device = [backend.put(a) for a in (self.state, self.signs, self.frequency_weight)]
+        n_rows, maximum = int(self.frequency_weight.sum()), float(self.state.max())
         return backend.statistics(*on_device, n_rows, maximum, self.limit(backend, fraction))
 
 
 def assert_same_stats(backend: Backend, stats: Stats, expected: Stats) -> None:
-    q = backend.get(stats.q)
-    assert q.dtype == np.int32
-    assert same(q[..., : stats.n_channels], REFERENCE.get(expected.q))
-    assert not q[..., stats.n_channels :].any()  # padding
+    quantised = backend.get(stats.quantised)
+    assert quantised.dtype == np.int32
+    assert same(quantised[..., : stats.n_channels], REFERENCE.get(expected.quantised))
+    assert not quantised[..., stats.n_channels :].any()  # padding
     assert stats.shift == expected.shift
-    assert same(stats.signed, expected.signed)
-    assert same(stats.mass, expected.mass)
+    assert same(stats.sum, expected.sum)
+    assert same(stats.sum_abs, expected.sum_abs)
     assert stats.min_count == expected.min_count
 
 
@@ -113,14 +113,14 @@ def assert_same_stats(backend: Backend, stats: Stats, expected: Stats) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_statistics(candidate: Backend, shape: tuple[int, int], fraction: float) -> None:
     rows = Rows.random(*shape)
-    state, signs, repeat = (candidate.put(a) for a in (rows.state, rows.signs, rows.repeat))
+    state, signs, frequency_weight = (candidate.put(a) for a in (rows.state, rows.signs, rows.frequency_weight))
     assert candidate.maximum(state) == REFERENCE.maximum(rows.state) == 1.5
     for shift in (0, 17, 30):
-        sums = candidate.channel_sums(state, repeat, shift)
-        assert same(sums, REFERENCE.channel_sums(rows.state, rows.repeat, shift))
+        sums = candidate.channel_sums(state, frequency_weight, shift)
+        assert same(sums, REFERENCE.channel_sums(rows.state, rows.frequency_weight, shift))
     expected = rows.statistics(REFERENCE, fraction)
     assert_same_stats(candidate, rows.statistics(candidate, fraction), expected)
-    quantised = candidate.quantise(state, signs, repeat, expected.shift, rows.limit(candidate, fraction))
+    quantised = candidate.quantise(state, signs, frequency_weight, expected.shift, rows.limit(candidate, fraction))
     assert_same_stats(candidate, quantised, expected)
     assert same(candidate.get(state), rows.state)  # none of them writes
 
@@ -128,52 +128,54 @@ def test_statistics(candidate: Backend, shape: tuple[int, int], fraction: float)
 @pytest.mark.parametrize("half", [0.5, 1.5, 2.5, 0.49999999999999994, 1e9 + 0.5])
 def test_halves_are_rounded_to_even(candidate: Backend, half: float) -> None:
     # rint: 0.5 -> 0, 1.5 -> 2, 2.5 -> 2, and just below a half -> 0.
-    state, repeat = candidate.put(np.array([[half]])), candidate.put(np.array([1], np.int32))
-    assert candidate.channel_sums(state, repeat, 0).tolist() == [round(half)]
-    stats = candidate.quantise(state, candidate.put(np.array([[-1]], np.int8)), repeat, 0)
-    assert candidate.get(stats.q)[0, 0, 0] == -round(half)
+    state, frequency_weight = candidate.put(np.array([[half]])), candidate.put(np.array([1], np.int32))
+    assert candidate.channel_sums(state, frequency_weight, 0).tolist() == [round(half)]
+    stats = candidate.quantise(state, candidate.put(np.array([[-1]], np.int8)), frequency_weight, 0)
+    assert candidate.get(stats.quantised)[0, 0, 0] == -round(half)
 
 
 def test_counts_are_the_last_channel_by_hand(candidate: Backend) -> None:
     limit = Counts(candidate.put(np.array([7, 0, 2**30 - 8], np.int32)), 5)
     state, signs = candidate.put(np.array([[3.0], [2.0], [1.0]])), candidate.put(np.array([[1], [-1], [-1]], np.int8))
     stats = candidate.quantise(state, signs, candidate.put(np.array([1, 2, 3], np.int32)), 0, limit)
-    assert candidate.get(stats.q)[0, :, :2].tolist() == [[3, 7], [-4, 0], [-3, 2**30 - 8]]  # whatever the repeats are
+    assert candidate.get(stats.quantised)[0, :, :2].tolist() == [[3, 7], [-4, 0], [-3, 2**30 - 8]]  # whatever the repeats are
     assert (stats.n_channels, stats.n_classes, stats.min_count) == (2, 1, 5)
-    assert (stats.signed.tolist(), stats.mass.tolist(), stats.total) == ([-4, 2**30 - 1], [10], 10)
-    group = candidate.put(np.array([1, 0, 1], np.int32))
-    flipped = candidate.flip(stats, group, np.array([[1], [-1]], np.int8))
-    assert candidate.get(flipped.q)[0, :, :2].tolist() == [[-3, 7], [-4, 0], [3, 2**30 - 8]]  # counts have no sign
-    assert (flipped.signed.tolist(), flipped.mass.tolist(), flipped.min_count) == ([-4, 2**30 - 1], [10], 5)
-    signed, mass = candidate.group_sums(stats, group, 3)
-    assert (signed.tolist(), mass.tolist()) == ([[-4], [0], [0]], [[4], [6], [0]])
+    assert (stats.sum.tolist(), stats.sum_abs.tolist(), stats.total) == ([-4, 2**30 - 1], [10], 10)
+    leaf_index = candidate.put(np.array([1, 0, 1], np.int32))
+    flipped = candidate.flip(stats, leaf_index, np.array([[1], [-1]], np.int8))
+    assert candidate.get(flipped.quantised)[0, :, :2].tolist() == [[-3, 7], [-4, 0], [3, 2**30 - 8]]  # counts have no sign
+    assert (flipped.sum.tolist(), flipped.sum_abs.tolist(), flipped.min_count) == ([-4, 2**30 - 1], [10], 5)
+    sums, sum_abs = candidate.leaf_sums(stats, leaf_index, 3)
+    assert (sums.tolist(), sum_abs.tolist()) == ([[-4], [0], [0]], [[4], [6], [0]])
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.1])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_flip_and_group_sums(candidate: Backend, shape: tuple[int, int], fraction: float) -> None:
     rows = Rows.random(*shape)
-    table = np.random.default_rng(1).choice(np.array([-1, 1], np.int8), (rows.n_groups, shape[1]))
+    table = np.random.default_rng(1).choice(np.array([-1, 1], np.int8), (rows.n_leaves, shape[1]))
     stats, expected = (rows.statistics(backend, fraction) for backend in (candidate, REFERENCE))
-    group = candidate.put(rows.group)
-    flipped, expected_flipped = candidate.flip(stats, group, table), REFERENCE.flip(expected, rows.group, table)
+    leaf_index = candidate.put(rows.leaf_index)
+    flipped, expected_flipped = candidate.flip(stats, leaf_index, table), REFERENCE.flip(expected, rows.leaf_index, table)
     assert_same_stats(candidate, flipped, expected_flipped)
     assert_same_stats(candidate, stats, expected)  # the original is left alone
     for mine, theirs in ((stats, expected), (flipped, expected_flipped)):
-        n_groups = rows.n_groups + 2  # two without rows
-        sums = zip(candidate.group_sums(mine, group, n_groups), REFERENCE.group_sums(theirs, rows.group, n_groups), strict=True)
+        n_leaves = rows.n_leaves + 2  # two without rows
+        sums = zip(
+            candidate.leaf_sums(mine, leaf_index, n_leaves), REFERENCE.leaf_sums(theirs, rows.leaf_index, n_leaves), strict=True
+        )
         assert all(same(one, other) for one, other in sums)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_reweight(candidate: Backend, shape: tuple[int, int]) -> None:
     rows = Rows.random(*shape)
-    table = np.exp(np.random.default_rng(2).normal(scale=20.0, size=(rows.n_groups, 2, shape[1])))
+    table = np.exp(np.random.default_rng(2).normal(scale=20.0, size=(rows.n_leaves, 2, shape[1])))
     state, expected = candidate.put(rows.state), REFERENCE.put(rows.state)
-    signs, group = candidate.put(rows.signs), candidate.put(rows.group)
+    signs, leaf_index = candidate.put(rows.signs), candidate.put(rows.leaf_index)
     for _ in range(3):
-        maximum = candidate.reweight(state, signs, group, table)
-        assert float(maximum) == REFERENCE.reweight(expected, rows.signs, rows.group, table) == expected.max()
+        maximum = candidate.reweight(state, signs, leaf_index, table)
+        assert float(maximum) == REFERENCE.reweight(expected, rows.signs, rows.leaf_index, table) == expected.max()
         assert same(candidate.get(state), expected)
     assert ((expected == 0) == (rows.state == 0)).all()
     assert expected[expected > 0].min() >= STATE_FLOOR
@@ -182,11 +184,11 @@ def test_reweight(candidate: Backend, shape: tuple[int, int]) -> None:
 def test_reweight_by_hand(candidate: Backend) -> None:
     state = candidate.put(np.array([[1.0, 2.0], [0.0, STATE_FLOOR], [8.0, 0.5]]))
     signs = candidate.put(np.array([[1, -1], [1, -1], [-1, 1]], np.int8))
-    group = candidate.put(np.array([1, 0, 1], np.int32))
+    leaf_index = candidate.put(np.array([1, 0, 1], np.int32))
     table = np.array([[[2.0, 0.5], [4.0, 8.0]], [[0.25, 3.0], [5.0, 16.0]]])  # (group, sign, class)
     # Row 0, group 1: signs (+, -): 1 * 5, 2 * 3. Row 1, group 0: 0 stays 0, the floor stays (times 1/2).
     # Row 2, group 1: signs (-, +): 8 * 1/4, 0.5 * 16.
-    assert float(candidate.reweight(state, signs, group, table)) == 8.0
+    assert float(candidate.reweight(state, signs, leaf_index, table)) == 8.0
     assert candidate.get(state).tolist() == [[5.0, 6.0], [0.0, STATE_FLOOR], [2.0, 8.0]]
 
 
@@ -261,22 +263,22 @@ def watched_growth(backend: Backend, data: Any, stats: Stats, max_leaves: int) -
                     "totals": totals[t],
                     "edges": edges[t],
                     "current": int(current[t]),
-                    "rows": [sorted(rows[t, start:stop].tolist()) for start, stop in nodes[t][:, [START, STOP]]],
+                    "rows": [sorted(rows[t, scope:stop].tolist()) for scope, stop in nodes[t][:, [START, STOP]]],
                 }
                 for t in range(len(nodes))
             ]
         )
 
     look()
-    backend.expand(frontier, (0,))
+    backend.find_splits(frontier, (0,))
     look()
     for step in range(max_leaves - 1):
-        if not backend.select(frontier) or (backend.get(frontier.current) < 0).all():
+        if not backend.pop_best_leaf(frontier) or (backend.get(frontier.current) < 0).all():
             break  # a device may say that there is more where there is not
         backend.partition(frontier)
         look()
         if step < max_leaves - 2:
-            backend.expand(frontier, (2 * step + 1, 2 * step + 2))
+            backend.find_splits(frontier, (2 * step + 1, 2 * step + 2))
             look()
     return frontier, steps
 
@@ -340,9 +342,9 @@ def test_bits_of_cells_by_hand(candidate: Backend) -> None:
 @pytest.mark.parametrize(("n_rows", "n_channels"), SHAPES)
 def test_row_mass(candidate: Backend, n_rows: int, n_channels: int, fraction: float) -> None:
     rows = Rows.random(n_rows, n_channels, 16)
-    mass, expected = candidate.row_mass(rows.statistics(candidate, fraction)), rows.statistics(REFERENCE, fraction)
-    assert mass.dtype == np.int64
-    assert mass.tolist() == [[sum(abs(v) for v in row[:n_channels]) for row in expected.q[0].tolist()]]
+    sum_abs, expected = candidate.row_weights(rows.statistics(candidate, fraction)), rows.statistics(REFERENCE, fraction)
+    assert sum_abs.dtype == np.int64
+    assert sum_abs.tolist() == [[sum(abs(v) for v in row[:n_channels]) for row in expected.quantised[0].tolist()]]
 
 
 def test_usable_features(candidate: Backend) -> None:
@@ -367,11 +369,11 @@ def test_growth_with_a_smallest_leaf(candidate: Backend, n_classes: int, fractio
 def test_counts_near_the_limit(candidate: Backend, n_classes: int, missing: bool) -> None:
     # As below, and counts that add up to 2**30 - 1, one of them a single unit: that is enough for a minimum of 1, not of 2.
     # The scores of the classes are beyond 32 bits, so the counts must neither add to them nor overflow with them.
-    q = np.full((2, n_classes), 2**29 - 1)
-    q[0] *= -1
+    quantised = np.full((2, n_classes), 2**29 - 1)
+    quantised[0] *= -1
     for counts in ([1, 2**30 - 2], [2**30 - 2, 1]):
         for minimum, gain in ((1, 2 * n_classes * (2**29 - 1)), (2, 0)):
-            stats = stats_of(candidate, q, counts, minimum)
+            stats = stats_of(candidate, quantised, counts, minimum)
             frontier = grow(candidate, candidate.load(coded([[0, 1] if missing else [1, 2]])), stats, 2)
             assert int(candidate.get(frontier.nodes)[0, 0, GAIN]) == gain
 
@@ -380,9 +382,9 @@ def test_counts_near_the_limit(candidate: Backend, n_classes: int, missing: bool
 def test_sums_near_the_limit(candidate: Backend, n_channels: int) -> None:
     # Two rows that a cut tells apart, with 2**29 - 1 units in every channel: the channel sums of abs(q) are at the limit of
     # the shift rule, and the score 2 C (2**29 - 1) is beyond int32 from three channels on, beyond uint32 from five.
-    q = np.full((2, n_channels), 2**29 - 1)
-    q[0] *= -1
-    stats = stats_of(candidate, q)
+    quantised = np.full((2, n_channels), 2**29 - 1)
+    quantised[0] *= -1
+    stats = stats_of(candidate, quantised)
     frontier = grow(candidate, candidate.load(coded([[1, 2]])), stats, 2)
     nodes = candidate.get(frontier.nodes)[0]
     assert nodes[0, [FEATURE, CUT, MISSING_LEFT, LEFT]].tolist() == [0, 1, 1, 1]
@@ -409,9 +411,11 @@ def assert_grows_batch(backend: Backend, max_leaves: int) -> None:
     data = backend.load(matrix)
     rng = np.random.default_rng(3)
     single = np.where(codes[0][:, None] == 1, 5, -5) * np.ones((120, 3), np.int64)
-    alone = [stats_of(backend, q) for q in (rng.integers(-50, 51, (120, 3)), np.zeros((120, 3), np.int64), single)]
-    q = np.concatenate([backend.get(stats.q) for stats in alone])
-    batch = Stats(backend.put(q), 0, sum(s.signed for s in alone), sum(s.mass for s in alone))
+    alone = [
+        stats_of(backend, quantised) for quantised in (rng.integers(-50, 51, (120, 3)), np.zeros((120, 3), np.int64), single)
+    ]
+    quantised = np.concatenate([backend.get(stats.quantised) for stats in alone])
+    batch = Stats(backend.put(quantised), 0, sum(s.sum for s in alone), sum(s.sum_abs for s in alone))
 
     def grown(stats: Stats) -> tuple[list[dict[str, Any]], NDArray[Any]]:
         frontier, steps = watched_growth(backend, data, stats, max_leaves)
@@ -430,12 +434,12 @@ def assert_grows_batch(backend: Backend, max_leaves: int) -> None:
 @pytest.mark.parametrize(("n_trees", "n_channels"), [(10, 3), (8, 4), (3, 2), (2, 5)])
 def test_roots_of_a_batch(candidate: Backend, n_trees: int, n_channels: int) -> None:
     matrix, rng = random_codes(300, 70, 3), np.random.default_rng(4)  # more than one block of rows, of features and of trees
-    q = rng.integers(-50, 51, (n_trees, 300, n_channels))
+    quantised = rng.integers(-50, 51, (n_trees, 300, n_channels))
     nodes = []
     for backend in (candidate, REFERENCE):
-        alone = [stats_of(backend, of_tree) for of_tree in q]
-        together = np.concatenate([backend.get(stats.q) for stats in alone])
-        batch = Stats(backend.put(together), 0, sum(s.signed for s in alone), sum(s.mass for s in alone))
+        alone = [stats_of(backend, of_tree) for of_tree in quantised]
+        together = np.concatenate([backend.get(stats.quantised) for stats in alone])
+        batch = Stats(backend.put(together), 0, sum(s.sum for s in alone), sum(s.sum_abs for s in alone))
         frontier = grow(backend, backend.load(matrix), batch, 3)
         nodes.append(np.array(backend.get(frontier.nodes))[:, :, :SLOT])
     assert same(*nodes)
@@ -503,9 +507,9 @@ def test_stumps_by_rebel(candidate: Backend, n_rows: int, n_features: int, n_cha
 @pytest.mark.parametrize("n_channels", [1, 2, 3, 4, 5, 16, 30])
 def test_rebel_near_the_limit(candidate: Backend, n_channels: int) -> None:
     # As `test_sums_near_the_limit`: T = 2**30 - 2 and |D| = T for the cut, 0 without one. All of the loss is won.
-    q = np.full((2, n_channels), 2**29 - 1)
-    q[0] *= -1
-    frontier = grow(candidate, candidate.load(coded([[1, 2]])), by_rebel(stats_of(candidate, q)), 2)
+    quantised = np.full((2, n_channels), 2**29 - 1)
+    quantised[0] *= -1
+    frontier = grow(candidate, candidate.load(coded([[1, 2]])), by_rebel(stats_of(candidate, quantised)), 2)
     nodes = candidate.get(frontier.nodes)[0]
     assert nodes[0, [FEATURE, CUT, MISSING_LEFT, LEFT]].tolist() == [0, 1, 1, 1]
     assert nodes[:1, GAIN].view(np.float64).tolist() == [float(n_channels * (2**30 - 2))]

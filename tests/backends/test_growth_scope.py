@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import FEATURE, GAIN, LEFT, SLOT, START, STOP, Backend, Counts, Start, Stats
+from gpuboost.backends.base import FEATURE, GAIN, LEFT, SLOT, START, STOP, Backend, Counts, GrowthScope, Stats
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.binning import BinnedMatrix
 from gpuboost.learners.growth import grow
@@ -25,7 +25,7 @@ REFERENCE = NumpyBackend()
 
 def part(stats: Stats, rows: NDArray[Any]) -> Stats:
     """The statistics of some rows, in the reference's layout."""
-    return replace(stats, q=stats.q[:, rows], signed=stats.q[0, rows].sum(axis=0, dtype=np.int64))
+    return replace(stats, quantised=stats.quantised[:, rows], sum=stats.quantised[0, rows].sum(axis=0, dtype=np.int64))
 
 
 def alone(matrix: BinnedMatrix, stats: Stats, rows: NDArray[Any], max_leaves: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -46,7 +46,7 @@ def test_some_rows(candidate: Backend, n_rows: int, n_features: int, n_classes: 
     data, stats = candidate.load(matrix), problem.statistics(candidate, fraction)
     for size in (1, n_rows // 3, n_rows):  # other sizes one after another, too
         rows = rng.permutation(n_rows)[:size].astype(np.int32)
-        frontier = grow(candidate, data, stats, max_leaves, Start(candidate.put(rows)))
+        frontier = grow(candidate, data, stats, max_leaves, GrowthScope(candidate.put(rows)))
         nodes, edges = candidate.read_nodes(frontier)
         expected, expected_edges = alone(matrix, problem.statistics(REFERENCE, fraction), rows, max_leaves)
         made = nodes[0][:, LEFT] > 0
@@ -62,19 +62,19 @@ def test_some_rows(candidate: Backend, n_rows: int, n_features: int, n_classes: 
 @pytest.mark.parametrize("n_groups", [1, 2, 8])
 @pytest.mark.parametrize(("n_rows", "n_features", "n_classes"), [(30, 3, 1), (400, 5, 1), (200, 17, 3), (3000, 4, 1)])
 def test_stretches_of_rows(
-    candidate: Backend, n_rows: int, n_features: int, n_classes: int, n_groups: int, max_leaves: int
+    candidate: Backend, n_rows: int, n_features: int, n_classes: int, n_leaves: int, max_leaves: int
 ) -> None:
     matrix, problem = random_codes(n_rows, n_features, 6), Rows.random(n_rows, n_classes, 7)
-    group = np.random.default_rng(8).integers(0, n_groups + 1, n_rows).astype(np.int32)
-    group[group == n_groups] = 0  # the first is the largest, and of eight groups some may be empty
-    rows, bounds = candidate.rows_by_group(candidate.put(group), n_groups)
-    assert bounds.tolist() == [int((group < g).sum()) for g in range(n_groups + 1)]
-    assert np.array(candidate.get(rows)).tolist() == [i for g in range(n_groups) for i in range(n_rows) if group[i] == g]
+    leaf_index = np.random.default_rng(8).integers(0, n_leaves + 1, n_rows).astype(np.int32)
+    leaf_index[leaf_index == n_leaves] = 0  # the first is the largest, and of eight groups some may be empty
+    rows, bounds = candidate.rows_by_leaf(candidate.put(leaf_index), n_leaves)
+    assert bounds.tolist() == [int((leaf_index < g).sum()) for g in range(n_leaves + 1)]
+    assert np.array(candidate.get(rows)).tolist() == [i for g in range(n_leaves) for i in range(n_rows) if leaf_index[i] == g]
     data, stats = candidate.load(matrix), problem.statistics(candidate)
-    nodes, edges = candidate.read_nodes(grow(candidate, data, stats, max_leaves, Start(rows, bounds)))
-    assert len(nodes) == n_groups
-    for g in range(n_groups):
-        expected, expected_edges = alone(matrix, problem.statistics(REFERENCE), np.flatnonzero(group == g), max_leaves)
+    nodes, edges = candidate.read_nodes(grow(candidate, data, stats, max_leaves, GrowthScope(rows, bounds)))
+    assert len(nodes) == n_leaves
+    for g in range(n_leaves):
+        expected, expected_edges = alone(matrix, problem.statistics(REFERENCE), np.flatnonzero(leaf_index == g), max_leaves)
         made = expected[:, LEFT] > 0
         assert (nodes[g][made][:, [START, STOP]] - bounds[g]).tolist() == expected[made][:, [START, STOP]].tolist()
         assert nodes[g][made][:, 2:7].tolist() == expected[made][:, 2:7].tolist()
@@ -91,7 +91,7 @@ def test_some_features(candidate: Backend, n_rows: int, n_features: int, n_class
     rng = np.random.default_rng(11)
     for share in (0.0, 0.2, 0.7, 1.0):
         features = rng.random(n_features) < share
-        frontier = grow(candidate, data, stats, 6, Start(features=features))
+        frontier = grow(candidate, data, stats, 6, GrowthScope(feature_mask=features))
         without = replace(matrix, codes=np.where(features[:, None], matrix.codes, np.uint8(1)))
         expected = grow(REFERENCE, without, replace(problem.statistics(REFERENCE), criterion=criterion), 6)
         nodes, edges = candidate.read_nodes(frontier)
@@ -99,8 +99,8 @@ def test_some_features(candidate: Backend, n_rows: int, n_features: int, n_class
         assert nodes[0][made][:, :7].tolist() == expected.nodes[0][made][:, :7].tolist()
         assert nodes[0][:, GAIN].tolist() == expected.nodes[0][:, GAIN].tolist()
         assert edges[0][made].tolist() == expected.edges[0][made].tolist()
-        group, expected_group = candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected)
-        assert np.array(group).tolist() == expected_group.tolist()
+        leaf_index, expected_group = candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected)
+        assert np.array(leaf_index).tolist() == expected_group.tolist()
 
 
 def test_some_rows_and_features_in_stretches(candidate: Backend) -> None:
@@ -108,8 +108,8 @@ def test_some_rows_and_features_in_stretches(candidate: Backend) -> None:
     rows = np.random.default_rng(14).permutation(500)[:300].astype(np.int32)
     features = np.arange(20) % 3 > 0
     bounds = np.array([0, 120, 120, 300])
-    start = Start(candidate.put(rows), bounds, features)
-    nodes, _ = candidate.read_nodes(grow(candidate, candidate.load(matrix), problem.statistics(candidate), 4, start))
+    scope = GrowthScope(candidate.put(rows), bounds, features)
+    nodes, _ = candidate.read_nodes(grow(candidate, candidate.load(matrix), problem.statistics(candidate), 4, scope))
     without = replace(matrix, codes=np.where(features[:, None], matrix.codes, np.uint8(1)))
     for g, (first, stop) in enumerate(itertools.pairwise(bounds)):
         expected, _ = alone(without, problem.statistics(REFERENCE), rows[first:stop], 4)
@@ -119,13 +119,13 @@ def test_some_rows_and_features_in_stretches(candidate: Backend) -> None:
 def test_stumps_by_rebel_side_by_side(candidate: Backend) -> None:
     # Each root has a mass of its own, which is that of its rows.
     matrix, problem = random_codes(400, 6, 2), Rows.random(400, 3, 2)
-    group = np.random.default_rng(6).integers(0, 3, 400).astype(np.int32)
-    order, bounds = candidate.rows_by_group(candidate.put(group), 3)
+    leaf_index = np.random.default_rng(6).integers(0, 3, 400).astype(np.int32)
+    order, bounds = candidate.rows_by_leaf(candidate.put(leaf_index), 3)
     stats = replace(problem.statistics(candidate), criterion="rebel")
-    nodes, edges = candidate.read_nodes(grow(candidate, candidate.load(matrix), stats, 2, Start(order, bounds)))
+    nodes, edges = candidate.read_nodes(grow(candidate, candidate.load(matrix), stats, 2, GrowthScope(order, bounds)))
     whole = problem.statistics(REFERENCE)
     for g in range(3):
-        own = np.flatnonzero(group == g)
+        own = np.flatnonzero(leaf_index == g)
         own_stats = replace(part(whole, own), criterion="rebel")
         alone = grow(REFERENCE, replace(matrix, codes=matrix.codes[:, own]), own_stats, 2)
         assert same(nodes[g, 0, FEATURE:SLOT], alone.nodes[0, 0, FEATURE:SLOT])
@@ -137,23 +137,25 @@ def test_stumps_by_rebel_side_by_side(candidate: Backend) -> None:
 
 def newton_batch(n_rows: int, n_trees: int, weighted: bool) -> Callable[[Backend], Stats]:
     arrays = (*random_rows(n_rows, 4, 6)[:3], np.ones(n_rows))
-    pairs, repeat = pairs_of(4, 7)[:n_trees], arrays[2].astype(np.int32)
+    pairs, frequency_weight = pairs_of(4, 7)[:n_trees], arrays[2].astype(np.int32)
 
     def batch(backend: Backend) -> Stats:
-        counts = Counts(backend.put(repeat), 1 + n_rows // 9)
-        return backend.softmax_statistics(on(backend, arrays), pairs, 12, 12, counts, backend.put(repeat) if weighted else None)
+        counts = Counts(backend.put(frequency_weight), 1 + n_rows // 9)
+        return backend.softmax_statistics(
+            on(backend, arrays), pairs, 12, 12, counts, backend.put(frequency_weight) if weighted else None
+        )
 
     return batch
 
 
-def batch_of(q: NDArray[Any], criterion: Any, counts: NDArray[Any], min_count: int) -> Callable[[Backend], Stats]:
-    """Statistics of a batch with exactly the integers ``q`` (n_trees, n_rows, n_classes)."""
+def batch_of(quantised: NDArray[Any], criterion: Any, counts: NDArray[Any], min_count: int) -> Callable[[Backend], Stats]:
+    """Statistics of a batch with exactly the integers ``quantised`` (n_trees, n_rows, n_classes)."""
 
     def batch(backend: Backend) -> Stats:
-        alone = [stats_of(backend, one, counts, min_count) for one in q]
-        padded = np.concatenate([np.array(backend.get(stats.q)) for stats in alone])
-        signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
-        return Stats(backend.put(padded), 0, signed, mass, min_count, criterion)
+        alone = [stats_of(backend, one, counts, min_count) for one in quantised]
+        padded = np.concatenate([np.array(backend.get(stats.quantised)) for stats in alone])
+        sums, sum_abs = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("sum", "sum_abs"))
+        return Stats(backend.put(padded), 0, sums, sum_abs, min_count, criterion)
 
     return batch
 
@@ -180,13 +182,13 @@ class Grown:
     @cached_property
     def alone(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         whole = self.batch(REFERENCE)
-        own = [self.lists[t % len(self.lists)] for t in range(len(whole.q))]
+        own = [self.lists[t % len(self.lists)] for t in range(len(whole.quantised))]
         return [alone(self.matrix, whole.of_tree(t), rows, self.max_leaves) for t, rows in enumerate(own)]
 
     def check(self, backend: Backend) -> None:
         bounds = np.cumsum([0, *map(len, self.lists)]) if len(self.lists) > 1 else None
-        start = Start(backend.put(np.concatenate(self.lists).astype(np.int32)), bounds)
-        frontier = grow(backend, backend.load(self.matrix), self.batch(backend), self.max_leaves, start)
+        scope = GrowthScope(backend.put(np.concatenate(self.lists).astype(np.int32)), bounds)
+        frontier = grow(backend, backend.load(self.matrix), self.batch(backend), self.max_leaves, scope)
         nodes, edges = (np.array(a) for a in backend.read_nodes(frontier))
         totals, held, whole = (
             np.array(backend.read_totals(frontier)),
@@ -201,7 +203,7 @@ class Grown:
             assert nodes[t][made][:, 2:7].tolist() == expected[made][:, 2:7].tolist()
             assert nodes[t][:, GAIN].tolist() == expected[:, GAIN].tolist()
             assert edges[t][made].tolist() == expected_edges[made].tolist()
-            assert totals[t, 0].tolist() == whole.q[t, own].sum(axis=0, dtype=np.int64).tolist()
+            assert totals[t, 0].tolist() == whole.quantised[t, own].sum(axis=0, dtype=np.int64).tolist()
             stretch = held[t % len(held), first : first + len(own)]
             assert sorted(stretch.tolist()) == sorted(own.tolist())
         assert len(nodes) == len(self.alone)
@@ -216,8 +218,8 @@ def newton_cases(n_rows: int, n_features: int, n_trees: int, weighted: bool, max
 @cache
 def cases(criterion: str, n_classes: int) -> list[Grown]:
     rng = np.random.default_rng(n_classes)
-    q = rng.integers(0 if criterion == "gini" else -9, 10, (3, 120, n_classes))
-    matrix, batch = random_codes(120, 3, 3), batch_of(q, criterion, rng.integers(1, 4, 120), 12)
+    quantised = rng.integers(0 if criterion == "gini" else -9, 10, (3, 120, n_classes))
+    matrix, batch = random_codes(120, 3, 3), batch_of(quantised, criterion, rng.integers(1, 4, 120), 12)
     return [Grown(matrix, batch, lists, 2 if criterion == "rebel" else 5) for lists in random_lists(120, 3, 2)]
 
 
@@ -251,8 +253,8 @@ def test_the_reference_grows_trees_of_some_rows_as_those_of_data_without_the_oth
 def test_a_batch_with_some_features(candidate: Backend) -> None:
     matrix, batch = random_codes(300, 40, 4), newton_batch(300, 3, False)
     features, lists = np.arange(40) % 3 == 1, random_lists(300, 3, 5)[1]
-    start = Start(candidate.put(np.concatenate(lists).astype(np.int32)), np.cumsum([0, *map(len, lists)]), features)
-    nodes, _ = candidate.read_nodes(grow(candidate, candidate.load(matrix), batch(candidate), 5, start))
+    scope = GrowthScope(candidate.put(np.concatenate(lists).astype(np.int32)), np.cumsum([0, *map(len, lists)]), features)
+    nodes, _ = candidate.read_nodes(grow(candidate, candidate.load(matrix), batch(candidate), 5, scope))
     without = replace(matrix, codes=np.where(features[:, None], matrix.codes, np.uint8(1)))
     for t, rows in enumerate(lists):
         expected, _ = alone(without, batch(REFERENCE).of_tree(t), rows, 5)
@@ -266,17 +268,17 @@ def test_the_weight_of_a_row_in_a_newton_tree_is_its_curvature(
     candidate: Backend, n_rows: int, n_trees: int, weighted: bool
 ) -> None:
     batch = newton_batch(n_rows, n_trees, weighted)
-    expected = np.asarray(batch(REFERENCE).q[:, :, 1 + weighted], np.int64)
+    expected = np.asarray(batch(REFERENCE).quantised[:, :, 1 + weighted], np.int64)
     for backend in (candidate, REFERENCE):
-        mass = backend.row_mass(batch(backend))
-        assert mass.dtype == np.int64
-        assert mass.tolist() == expected.tolist()
+        sum_abs = backend.row_weights(batch(backend))
+        assert sum_abs.dtype == np.int64
+        assert sum_abs.tolist() == expected.tolist()
 
 
 def test_bounds_need_rows_and_as_many_statistics(candidate: Backend) -> None:
     with pytest.raises(ValueError, match="bounds divide rows"):
-        Start(bounds=np.array([0, 3]))
+        GrowthScope(bounds=np.array([0, 3]))
     data, batch = candidate.load(random_codes(9, 2, 0)), newton_batch(9, 3, False)
-    start = Start(candidate.put(np.arange(9, dtype=np.int32)), np.array([0, 4, 9]))
+    scope = GrowthScope(candidate.put(np.arange(9, dtype=np.int32)), np.array([0, 4, 9]))
     with pytest.raises(ValueError, match="the bounds are of 2 trees, the statistics of 3"):
-        grow(candidate, data, batch(candidate), 3, start)
+        grow(candidate, data, batch(candidate), 3, scope)

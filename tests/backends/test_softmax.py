@@ -37,10 +37,10 @@ def random_rows(n_rows: int, n_classes: int, seed: int = 0) -> tuple[NDArray[np.
     scores = rng.normal(size=(n_rows, n_classes)) * rng.choice([0.0, 1.0, 30.0, 200.0], (n_rows, 1))
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
     p = np.maximum(p / p.sum(axis=1, keepdims=True), STATE_FLOOR)
-    factor = rng.choice([1.0, 0.3, 1e-9], n_rows)
-    factor[rng.integers(n_rows)] = 1.0
-    repeat = rng.integers(1, 40, n_rows).astype(np.int32)
-    return p, rng.integers(0, n_classes, n_rows).astype(np.int32), repeat, factor
+    weight_scale = rng.choice([1.0, 0.3, 1e-9], n_rows)
+    weight_scale[rng.integers(n_rows)] = 1.0
+    frequency_weight = rng.integers(1, 40, n_rows).astype(np.int32)
+    return p, rng.integers(0, n_classes, n_rows).astype(np.int32), frequency_weight, weight_scale
 
 
 def on(backend: Backend, arrays: tuple[NDArray[np.float64], ...]) -> SoftmaxRows:
@@ -83,13 +83,13 @@ def test_derivatives(candidate: Backend, shape: tuple[int, int], weighted: bool)
 def test_losses_of_candidates(candidate: Backend, shape: tuple[int, int]) -> None:
     arrays, pairs = random_rows(*shape), pairs_of(shape[1], 3)
     rng = np.random.default_rng(4)
-    groups = rng.integers(0, 7, (len(pairs), shape[0])).astype(np.int32)
-    factors = np.exp(rng.normal(scale=3.0, size=(len(pairs), 7, 2)))
+    leaf_indices = rng.integers(0, 7, (len(pairs), shape[0])).astype(np.int32)
+    multipliers = np.exp(rng.normal(scale=3.0, size=(len(pairs), 7, 2)))
     candidates = [[], [0], list(range(len(pairs))), list(range(len(pairs)))[::2]]
     rows, expected = on(candidate, arrays), on(REFERENCE, arrays)
-    found = candidate.softmax_losses(rows, candidate.put(groups), pairs, factors, candidates, 32)
+    found = candidate.softmax_losses(rows, candidate.put(leaf_indices), pairs, multipliers, candidates, 32)
     assert found.shape == (4, shape[1])
-    assert same(found, REFERENCE.softmax_losses(expected, groups, pairs, factors, candidates, 32))
+    assert same(found, REFERENCE.softmax_losses(expected, leaf_indices, pairs, multipliers, candidates, 32))
     assert same(candidate.get(rows.p), arrays[0])
 
 
@@ -97,14 +97,14 @@ def test_losses_of_candidates(candidate: Backend, shape: tuple[int, int]) -> Non
 def test_step(candidate: Backend, shape: tuple[int, int]) -> None:
     p, pairs = random_rows(*shape)[0], pairs_of(shape[1], 5)
     rng = np.random.default_rng(5)
-    groups = rng.integers(0, 6, (len(pairs), shape[0])).astype(np.int32)
-    factors = np.exp(rng.normal(scale=20.0, size=(len(pairs), 6, 2)))
-    stacked = candidate.stack([candidate.put(group) for group in groups])
-    assert same(candidate.get(stacked), groups)
+    leaf_indices = rng.integers(0, 6, (len(pairs), shape[0])).astype(np.int32)
+    multipliers = np.exp(rng.normal(scale=20.0, size=(len(pairs), 6, 2)))
+    stacked = candidate.stack([candidate.put(leaf_index) for leaf_index in leaf_indices])
+    assert same(candidate.get(stacked), leaf_indices)
     for trees in ([], [1], list(range(len(pairs)))[::-1]):
         mine, theirs = candidate.put(p), REFERENCE.put(p)
-        candidate.softmax_step(mine, stacked, pairs, factors, trees)
-        REFERENCE.softmax_step(theirs, groups, pairs, factors, trees)
+        candidate.softmax_update(mine, stacked, pairs, multipliers, trees)
+        REFERENCE.softmax_update(theirs, leaf_indices, pairs, multipliers, trees)
         assert same(candidate.get(mine), theirs)
         assert np.abs(theirs.sum(axis=1) - 1).max() < 1e-15 * shape[1]
 
@@ -112,9 +112,9 @@ def test_step(candidate: Backend, shape: tuple[int, int]) -> None:
 def test_step_by_hand(backend: Backend) -> None:
     # (1/2, 1/4, 1/4): class 1 times 4, base class 0 times 1/2; then class 2 times 3 without a base: (1/4, 1, 3/4) / 2.
     p = backend.put(np.array([[0.5, 0.25, 0.25]]))
-    groups, pairs = backend.put(np.array([[1], [0]], np.int32)), np.array([(0, 1), (-1, 2)])
-    factors = np.array([[[9.0, 9.0], [4.0, 0.5]], [[3.0, 9.0], [9.0, 9.0]]])
-    backend.softmax_step(p, groups, pairs, factors, [0, 1])
+    leaf_indices, pairs = backend.put(np.array([[1], [0]], np.int32)), np.array([(0, 1), (-1, 2)])
+    multipliers = np.array([[[9.0, 9.0], [4.0, 0.5]], [[3.0, 9.0], [9.0, 9.0]]])
+    backend.softmax_update(p, leaf_indices, pairs, multipliers, [0, 1])
     assert backend.get(p).tolist() == [[0.125, 0.5, 0.375]]
 
 
@@ -127,11 +127,11 @@ def test_growth_by_newton(
     matrix, arrays = random_codes(n_rows, n_features, 0), random_rows(n_rows, 4, 6)
     arrays = (*arrays[:3], np.ones(n_rows))
     pairs = pairs_of(4, 7)[:n_trees]
-    repeat = arrays[2].astype(np.int32)
+    frequency_weight = arrays[2].astype(np.int32)
 
     def stats(backend: Backend) -> Stats:
-        given = backend.put(repeat) if weighted else None
-        counts = Counts(backend.put(repeat), 1 + n_rows // 4)
+        given = backend.put(frequency_weight) if weighted else None
+        counts = Counts(backend.put(frequency_weight), 1 + n_rows // 4)
         return backend.softmax_statistics(on(backend, arrays), pairs, 12, 12, counts, given)
 
     frontier, mine = watched_growth(candidate, candidate.load(matrix), stats(candidate), max_leaves)
@@ -194,8 +194,8 @@ def test_derivatives_of_the_constrained_loss(base: int, label: int) -> None:
     for t, k in enumerate(others):
         way = np.eye(4)[k] - np.eye(4)[base]
         low, middle, high = (log_loss(scores + d * way, label) for d in (-step, 0.0, step))
-        assert stats.q[t, 0, 0] * 2.0**-26 == pytest.approx((low - high) / (2 * step), abs=1e-7)
-        assert stats.q[t, 0, 1] * 2.0**-26 == pytest.approx((low - 2 * middle + high) / step**2, abs=1e-6)
+        assert stats.quantised[t, 0, 0] * 2.0**-26 == pytest.approx((low - high) / (2 * step), abs=1e-7)
+        assert stats.quantised[t, 0, 1] * 2.0**-26 == pytest.approx((low - 2 * middle + high) / step**2, abs=1e-6)
 
 
 def test_determinant_does_not_depend_on_the_base_class() -> None:
@@ -208,7 +208,7 @@ def test_determinant_does_not_depend_on_the_base_class() -> None:
         stats = REFERENCE.softmax_statistics(
             rows, np.array([(base, one), (base, two)]), 20, 28, Counts(np.array([1], np.int32), 1)
         )
-        diagonal = [int(stats.q[t, 0, 1]) * 2.0**-28 for t in (0, 1)]
+        diagonal = [int(stats.quantised[t, 0, 1]) * 2.0**-28 for t in (0, 1)]
         corner = p[base] - p[base] ** 2 + p[base] * p[one] + p[base] * p[two] - p[one] * p[two]
         assert diagonal[0] * diagonal[1] - float(corner) ** 2 == pytest.approx(9 / 36, abs=1e-7)
 
@@ -217,8 +217,8 @@ def test_a_pair_and_its_reverse_are_the_same_tree() -> None:
     arrays = random_rows(200, 5, 8)
     counts = Counts(np.ones(200, np.int32), 5)
     stats = REFERENCE.softmax_statistics(on(REFERENCE, arrays), np.array([(1, 3), (3, 1)]), 15, 15, counts)
-    assert same(stats.q[0, :, 0], -stats.q[1, :, 0])
-    assert same(stats.q[0, :, 1:], stats.q[1, :, 1:])
+    assert same(stats.quantised[0, :, 0], -stats.quantised[1, :, 0])
+    assert same(stats.quantised[0, :, 1:], stats.quantised[1, :, 1:])
 
 
 def test_complements_are_accurate() -> None:
@@ -233,19 +233,19 @@ def test_losses_by_hand() -> None:
     # Row 1: class 2 with p = 1/8; its group multiplies by 1: 3 bits, three times, by 1/2: 4.5 bits.
     p = np.array([[0.5, 0.25, 0.25], [0.5, 0.375, 0.125]])
     rows = SoftmaxRows(p, np.array([1, 2], np.int32), np.array([1, 3], np.int32), np.array([1.0, 0.5]))
-    groups, factors = np.array([[0, 1]], np.int32), np.array([[[2.0, 0.5], [1.0, 1.0]]])
-    found = REFERENCE.softmax_losses(rows, groups, np.array([(0, 1)]), factors, [[], [0]], 4)
+    leaf_indices, multipliers = np.array([[0, 1]], np.int32), np.array([[[2.0, 0.5], [1.0, 1.0]]])
+    found = REFERENCE.softmax_losses(rows, leaf_indices, np.array([(0, 1)]), multipliers, [[], [0]], 4)
     assert found.tolist() == [[0, 32, 72], [0, 16, 72]]
 
 
 def test_newton_gain_by_hand(backend: Backend) -> None:
     # (g, h) of four rows: (4, 2), (2, 1), (-3, 3), (1, 0). Whole: 4 * 4 / 6. After the second row: 36/3 + 4/3 - 16/6 = 32/3;
     # after the first: 16/2 + 0/4 - 16/6; the last row cannot be alone, it has no curvature.
-    q = np.array([[[4, 2, 1], [2, 1, 1], [-3, 3, 1], [1, 0, 1]]], np.int32)
+    quantised = np.array([[[4, 2, 1], [2, 1, 1], [-3, 3, 1], [1, 0, 1]]], np.int32)
     width = 4 if backend.device == "cpu" else 3
     padded = np.zeros((1, 4, width), np.int32)
-    padded[:, :, :3] = q
-    stats = Stats(backend.put(padded), 0, q[0].sum(axis=0, dtype=np.int64), np.array([10, 6]), 1, "newton")
+    padded[:, :, :3] = quantised
+    stats = Stats(backend.put(padded), 0, quantised[0].sum(axis=0, dtype=np.int64), np.array([10, 6]), 1, "newton")
     frontier = grow(backend, backend.load(coded([[1, 2, 3, 4]])), stats, 2)
     assert as_float(np.ascontiguousarray(frontier.nodes[:, 0, GAIN]))[0] == pytest.approx(32 / 3, rel=1e-15)
     assert frontier.nodes[0, 0, [3, LEFT]].tolist() == [2, 1]

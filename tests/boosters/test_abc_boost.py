@@ -62,7 +62,7 @@ def test_first_round_with_a_base_class_by_hand(backend: Backend) -> None:
     assert [part.tree.cut.tolist() for part in step.parts] == [[2], [2]]
     assert step.parts[0].tree.values == pytest.approx(0.1 * np.array([[1.5, -1.5, 0], [-0.75, 0.75, 0]]), rel=1e-7)
     assert step.parts[1].tree.values == pytest.approx(0.1 * np.array([[1.5, 0, -1.5], [-0.75, 0, 0.75]]), rel=1e-7)
-    assert step.notes["base_class"] == 0
+    assert step.metrics["base_class"] == 0
 
 
 def test_two_classes_have_one_tree(backend: Backend) -> None:
@@ -92,17 +92,17 @@ def test_search_against_brute_force(loss: Any, n_classes: int) -> None:
     data = blobs(90, 3, n_classes, seed=3)
     found = rounds(ABCBoost(loss, "search", 1, None, 5, 2, 0.3), data, 4)
     problem, _ = data.on(NumpyBackend())
-    done: list[Any] = []
+    initial_rounds: list[Any] = []
     for step in found:
-        tried = [next(iter(ABCBoost(loss, b, 1, None, 5, 2, 0.3).rounds(problem, done))) for b in range(n_classes)]
+        tried = [next(iter(ABCBoost(loss, b, 1, None, 5, 2, 0.3).rounds(problem, initial_rounds))) for b in range(n_classes)]
         losses = [one.loss for one in tried]
         best = int(np.argmin(losses))
-        assert step.notes["base_class"] == best
-        assert step.notes["candidate_losses"] == pytest.approx(losses, rel=1e-7)
+        assert step.metrics["base_class"] == best
+        assert step.metrics["candidate_losses"] == pytest.approx(losses, rel=1e-7)
         assert step.loss == losses[best]
         trees = [part.tree for part in step.parts]
         assert digest(trees, n_classes) == digest([part.tree for part in tried[best].parts], n_classes)
-        done.append(trees)
+        initial_rounds.append(trees)
 
 
 def test_gap_and_fixed_base(backend: Backend) -> None:
@@ -121,8 +121,8 @@ def test_candidates_are_the_classes_with_the_largest_losses(backend: Backend) ->
     data = blobs(80, 3, 5, seed=5)
     first, *_ = rounds(booster("abc-mart", n_candidates=2), data, 1, backend)
     sizes = (data.signs > 0).sum(axis=0)  # at first every row has the same loss
-    assert len(first.notes["candidate_losses"]) == 2  # type: ignore[arg-type]
-    assert first.notes["base_class"] in np.argsort(-sizes, kind="stable")[:2]
+    assert len(first.metrics["candidate_losses"]) == 2  # type: ignore[arg-type]
+    assert first.metrics["base_class"] in np.argsort(-sizes, kind="stable")[:2]
     everything = fit(booster("abc-mart"), data, backend, 5)
     assert digest(fit(booster("abc-mart", n_candidates=5), data, backend, 5).trees, 5) == digest(everything.trees, 5)
 
@@ -140,7 +140,7 @@ def test_weight_two_is_the_row_twice(backend: Backend, method: str) -> None:
     times = np.random.default_rng(6).integers(1, 4, 60)
     times[0] = 1
     weighted = fit(one, Data(data.X, data.signs, times.astype(float)), backend, 6)
-    repeated = fit(one, data.take(np.repeat(np.arange(60), times)), backend, 6)
+    repeated = fit(one, data.update(np.repeat(np.arange(60), times)), backend, 6)
     assert training_digest(weighted, 3) == training_digest(repeated, 3)
     assert weighted.history["train_loss"] == repeated.history["train_loss"]
 
@@ -155,7 +155,7 @@ def test_continuing_is_one_long_training(backend: Backend, method: str, gap: int
         base = long.history["base_class"][k - 1]
         one = booster(method, gap=gap, first_base=0 if math.isnan(base) else int(base))
         before = {key: values[:k] for key, values in long.history.items()}
-        more = fit(one, data, backend, 8, evaluation=blobs(30, 3, 4, seed=8), done=long.rounds[:k], history=before)
+        more = fit(one, data, backend, 8, evaluation=blobs(30, 3, 4, seed=8), initial_rounds=long.rounds[:k], history=before)
         assert training_digest(more, 4) == training_digest(long, 4)
         for key in ("train_loss", "valid_loss", "train_error", "valid_error"):
             assert more.history[key] == long.history[key]
@@ -177,8 +177,8 @@ def test_smallest_leaf(backend: Backend) -> None:
     data = blobs(90, 3, 3, seed=10)
     for step in rounds(booster("abc-logit", min_samples_leaf=13, max_leaf_nodes=9), data, 3, backend):
         for part in step.parts:
-            group = np.array(backend.get(backend.apply(part.tree, data.on(backend)[0].data)))
-            assert np.bincount(group, minlength=part.tree.n_leaves).min() >= 13
+            leaf_index = np.array(backend.get(backend.apply(part.tree, data.on(backend)[0].data)))
+            assert np.bincount(leaf_index, minlength=part.tree.n_leaves).min() >= 13
 
 
 # ---- ends and edges ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, Backend, Start
+from gpuboost.backends.base import WHOLE, Backend, GrowthScope
 from gpuboost.boosters import adaboost_mh
 from gpuboost.boosters.adaboost_mh import AdaBoostMH, initial_weights, pseudo_weights
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
@@ -40,7 +40,7 @@ def weights_after(trees: list[Tree], booster: AdaBoostMH, data: Data, backend: B
     problem, _ = data.on(backend)
     weights = booster.row_state(problem)
     for tree in trees:
-        weights.update(backend.apply(tree, problem.data), tree.values)
+        weights.multiply(backend.apply(tree, problem.data), tree.values)
     return np.ldexp(backend.get(weights.state), weights.scale)
 
 
@@ -84,8 +84,8 @@ def test_two_rounds_by_hand(backend: Backend) -> None:
     after_one = np.array([[2, 1, 1], [2, 1, 1], [1, 2, 7], [1, 7, 2]]) / 4 / math.sqrt(7)
     assert weights_after([one], booster, data, backend) == pytest.approx(after_one, rel=1e-8)
     up, down = math.sqrt(25 / 3), math.sqrt(3 / 25)
-    factors = np.array([[down, up, down], [down, up, down], [up, down, down], [down, down, down]])
-    assert weights_after([one, two], booster, data, backend) == pytest.approx(after_one * factors, rel=1e-8)
+    multipliers = np.array([[down, up, down], [down, up, down], [up, down, down], [down, down, down]])
+    assert weights_after([one, two], booster, data, backend) == pytest.approx(after_one * multipliers, rel=1e-8)
     # Scores: row 3 (-a + b, a + b, a - b), row 4 (-a - b, a - b, a + b). Here a = 0.97 and b = 1.06.
     # Rows 1 and 2 get (a + b, -a + b, -a - b), so all four are right after round 2; after round 1 row 4 ties and is wrong.
     assert result.history["train_error"] == [1 / 4, 0.0]
@@ -143,11 +143,11 @@ def test_initial_state_has_the_sample_weights(backend: Backend) -> None:
     data = line([0, 1, 1], 2, [1.0, 2.5, 0.5])  # 2.5 is a multiple of 0.5, so are all: repeats 2, 5, 1
     state = single_label(STUMP).row_state(data.on(backend)[0])
     assert backend.get(state.state).tolist() == [[0.5, 0.5]] * 3
-    assert backend.get(state.repeat).tolist() == [2, 5, 1]
+    assert backend.get(state.frequency_weight).tolist() == [2, 5, 1]
     data = line([0, 1, 1], 2, [1.0, 2.5, 0.75])
     state = single_label(STUMP).row_state(data.on(backend)[0])
     assert backend.get(state.state).tolist() == [[0.2, 0.2], [0.5, 0.5], [0.15, 0.15]]
-    assert backend.get(state.repeat).tolist() == [1, 1, 1]
+    assert backend.get(state.frequency_weight).tolist() == [1, 1, 1]
 
 
 # ---- identities --------------------------------------------------------------------------------------------------------------
@@ -194,9 +194,11 @@ def test_two_classes_are_binary_adaboost(backend: Backend) -> None:
 @pytest.mark.parametrize("fraction", [0.0, 0.15])
 def test_weight_two_is_a_row_twice(backend: Backend, learner: Learner, variant: Any, fraction: float) -> None:
     data = blobs(60, 3, 3, seed=1)
-    repeat = np.random.default_rng(1).integers(1, 4, 60)
-    weighted = Data(data.X, data.signs, repeat * 0.1, max_bins=12)  # the unit does not matter, the quantiles see weights
-    repeated = replace(data, max_bins=12).take(np.repeat(np.arange(60), repeat))
+    frequency_weight = np.random.default_rng(1).integers(1, 4, 60)
+    weighted = Data(
+        data.X, data.signs, frequency_weight * 0.1, max_bins=12
+    )  # the unit does not matter, the quantiles see weights
+    repeated = replace(data, max_bins=12).update(np.repeat(np.arange(60), frequency_weight))
     booster = single_label(learner, variant=variant, min_weight_fraction_leaf=fraction)
     one, other = (fit(booster, d, backend, 10, evaluation=d) for d in (weighted, repeated))
     assert digest(one.trees, 3) == digest(other.trees, 3)
@@ -236,10 +238,10 @@ class Recorder:
         self.learner = learner
         self.calls: list[tuple[WeakTree, NDArray[np.int64], NDArray[np.float64]]] = []
 
-    def __call__(self, backend: Backend, data: Any, stats: Any, start: Start = EVERYTHING) -> WeakTree:
+    def __call__(self, backend: Backend, data: Any, stats: Any, start: GrowthScope = WHOLE) -> WeakTree:
         weak = self.learner(backend, data, stats, start)
-        q = backend.get(stats.q)[0, :, : stats.n_channels].astype(np.int64)
-        self.calls.append((weak, q, votes_of_rows(backend, weak)))
+        quantised = backend.get(stats.quantised)[0, :, : stats.n_channels].astype(np.int64)
+        self.calls.append((weak, quantised, votes_of_rows(backend, weak)))
         return weak
 
 
@@ -251,8 +253,8 @@ def test_last_classifier_has_no_edge_on_the_new_weights(backend: Backend, learne
     data = blobs(80, 3, 3, seed=6, noise=2.0)
     fit(single_label(recorder), data, backend, 12)
     n_units = 80 * 3
-    for (weak, q, votes), (_, after, _) in pairwise(recorder.calls):
-        total = int(np.abs(q).sum())
+    for (weak, quantised, votes), (_, after, _) in pairwise(recorder.calls):
+        total = int(np.abs(quantised).sum())
         right, wrong = (total + weak.edge) / 2, (total - weak.edge) / 2
         allowed = n_units / 4 * (1 / right + 1 / wrong) + n_units / np.abs(after).sum()
         assert allowed < 1e-5
@@ -263,9 +265,9 @@ def test_last_classifier_has_no_edge_on_the_new_weights(backend: Backend, learne
 def test_edge_is_a_sum_over_rows_and_classes(backend: Backend, learner: Learner) -> None:
     recorder = Recorder(learner)
     result = fit(single_label(recorder), blobs(80, 3, 3, seed=6, noise=2.0), backend, 12)
-    for (weak, q, votes), edge in zip(recorder.calls, result.history["edge"], strict=True):
-        assert int((votes * q).sum()) == weak.edge
-        assert edge == weak.edge / int(np.abs(q).sum())
+    for (weak, quantised, votes), edge in zip(recorder.calls, result.history["edge"], strict=True):
+        assert int((votes * quantised).sum()) == weak.edge
+        assert edge == weak.edge / int(np.abs(quantised).sum())
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -315,12 +317,13 @@ def test_real_leaf_values_from_integer_sums(backend: Backend, learner: Learner) 
     data = blobs(80, 3, 3, seed=10)
     data = replace(data, weights=np.random.default_rng(10).integers(1, 4, 80).astype(float))
     result = fit(single_label(recorder, variant="real"), data, backend, 8)
-    for tree, (weak, q, _) in zip(result.trees, recorder.calls, strict=True):
-        epsilon = int(np.abs(q).sum()) // (adaboost_mh.SMOOTHING * 3)
+    for tree, (weak, quantised, _) in zip(result.trees, recorder.calls, strict=True):
+        epsilon = int(np.abs(quantised).sum()) // (adaboost_mh.SMOOTHING * 3)
         leaf = backend.get(backend.apply(weak.tree, data.on(backend)[0].data))
         for n, c in np.ndindex(*tree.values.shape):
             (plus, minus), (all_plus, all_minus) = (
-                (int(units[units > 0].sum()), int(-units[units < 0].sum())) for units in (q[leaf == n, c], q[:, c])
+                (int(units[units > 0].sum()), int(-units[units < 0].sum()))
+                for units in (quantised[leaf == n, c], quantised[:, c])
             )
             plus += max(1, 2 * epsilon * all_plus // (all_plus + all_minus))
             minus += max(1, 2 * epsilon * all_minus // (all_plus + all_minus))
@@ -361,7 +364,7 @@ def test_steps_that_raise_the_loss_end_the_training(backend: Backend, learner: L
     assert energy > 1
     assert result.history["train_loss"] == pytest.approx([energy], rel=1e-5)
     assert len(result.trees) == 1
-    assert len(fit(booster, data, backend, 10, done=result.rounds, history=result.history).trees) == 1
+    assert len(fit(booster, data, backend, 10, initial_rounds=result.rounds, history=result.history).trees) == 1
 
 
 @pytest.mark.parametrize("learning_rate", [2.1, 2.5, 3.0, 6.0])
@@ -376,7 +379,7 @@ def test_long_steps_never_raise_the_loss_after_the_first_round(
     assert all(after <= before for before, after in pairwise(losses))
     assert len(losses) == 1 or losses[0] <= 1.0
     for k in {1, len(long.trees)}:
-        more = fit(booster, data, backend, 30, done=long.rounds[:k], history=long.history)
+        more = fit(booster, data, backend, 30, initial_rounds=long.rounds[:k], history=long.history)
         assert digest(more.trees, 3) == digest(long.trees, 3)
 
 
@@ -439,17 +442,17 @@ def test_xor_gives_a_stump_no_edge(backend: Backend) -> None:
 
 def test_weights_stop_at_the_floor_and_come_back(backend: Backend) -> None:
     problem, _ = line([0, 1], 2).on(backend)
-    weights = ExponentialWeights(backend, np.array([[1.0, 0.0], [1.0, 1.0]]), problem.signs, problem.repeat)
-    group = backend.put(np.array([0, 1], np.int32))
+    weights = ExponentialWeights(backend, np.array([[1.0, 0.0], [1.0, 1.0]]), problem.signs, problem.frequency_weight)
+    leaf_index = backend.put(np.array([0, 1], np.int32))
     right = np.array([[64.0, 0.0], [0.0, 0.0]])  # row 0, class 0 is right by 64 every time: e^-640 is 2^-923
     for _ in range(10):
-        weights.update(group, right)
+        weights.multiply(leaf_index, right)
     state = backend.get(weights.state)
     assert state[0].tolist() == [STATE_FLOOR, 0.0]  # and a weight of 0 stays 0
     assert weights.loss() == pytest.approx(2 / 3, rel=1e-8)
     # The first update halved the state (a maximum of 1 has the exponent 1), so the floor is 2^-899 of the initial weight.
     for _ in range(11):  # wrong by 64 every time: 2^-899 e^704 = e^80.9
-        weights.update(group, -right)
+        weights.multiply(leaf_index, -right)
     expected = (math.exp(11 * 64 - 899 * math.log(2)) + 2) / 3
     assert weights.loss() == pytest.approx(expected, rel=1e-8)
     assert backend.get(weights.state)[0, 1] == 0.0
@@ -459,12 +462,12 @@ def test_the_largest_weight_stays_near_one(backend: Backend) -> None:
     rng = np.random.default_rng(0)
     problem, _ = line([0, 1, 0, 1, 0], 2).on(backend)
     initial = rng.uniform(0.1, 1.0, (5, 2))
-    weights = ExponentialWeights(backend, initial, problem.signs, problem.repeat)
+    weights = ExponentialWeights(backend, initial, problem.signs, problem.frequency_weight)
     f = np.zeros((5, 2))
     for _ in range(300):
-        group, values = rng.integers(0, 3, 5).astype(np.int32), rng.normal(scale=2.0, size=(3, 2))
-        weights.update(backend.put(group), values)
-        f += values[group]
+        leaf_index, values = rng.integers(0, 3, 5).astype(np.int32), rng.normal(scale=2.0, size=(3, 2))
+        weights.multiply(backend.put(leaf_index), values)
+        f += values[leaf_index]
         state = backend.get(weights.state)
         assert 0.5 * math.exp(-abs(values).max()) <= state.max() == weights.maximum <= math.exp(abs(values).max())
         exact = initial * np.exp(-f * problem.signs)
@@ -480,7 +483,7 @@ def test_long_run_on_separable_data() -> None:
     problem, _ = data.on(backend)
     weights = booster.row_state(problem)
     for tree in result.trees:
-        weights.update(backend.apply(tree, problem.data), tree.values)
+        weights.multiply(backend.apply(tree, problem.data), tree.values)
     assert len(result.trees) == 4000
     assert backend.get(weights.state).min() == STATE_FLOOR
     assert 0.1 < weights.maximum < 10.0
@@ -503,14 +506,14 @@ def test_rounds_continue_a_model_exactly(backend: Backend, learner: Learner, var
     booster = single_label(learner, variant=variant, learning_rate=0.7, min_weight_fraction_leaf=fraction)
     problem, _ = data.on(backend)
 
-    def take(n: int, before: list[Tree]) -> tuple[list[Tree], list[tuple[float, float]]]:
+    def update(n: int, before: list[Tree]) -> tuple[list[Tree], list[tuple[float, float]]]:
         loop = booster.rounds(problem, [[tree] for tree in before])
         steps = [step for step, _ in zip(loop, range(n), strict=False)]
-        return [step.parts[0].tree for step in steps], [(step.notes["edge"], step.loss) for step in steps]
+        return [step.parts[0].tree for step in steps], [(step.metrics["edge"], step.loss) for step in steps]
 
-    trees, numbers = take(12, [])
+    trees, numbers = update(12, [])
     for k in (1, 5, 11):
-        more, more_numbers = take(12 - k, trees[:k])
+        more, more_numbers = update(12 - k, trees[:k])
         assert digest(more, 3) == digest(trees[k:], 3)
         assert more_numbers == numbers[k:]
 
@@ -525,7 +528,7 @@ def test_continuing_a_model_without_errors(backend: Backend, n_classes: int, var
     assert long.history["edge"][0] == pytest.approx(1 if n_classes == 2 else 5 / 6, rel=1e-8)
     assert len(long.trees) == (1 if n_classes == 2 and variant == "discrete" else 5)
     for k in range(1, len(long.trees) + 1):
-        more = fit(booster, data, backend, 5, done=long.rounds[:k], history=long.history)
+        more = fit(booster, data, backend, 5, initial_rounds=long.rounds[:k], history=long.history)
         assert digest(more.trees, n_classes) == digest(long.trees, n_classes)
 
 
@@ -540,7 +543,7 @@ def test_rounds_say_what_they_add(backend: Backend, learner: Learner) -> None:
     assert len(parts) == len(rounds)
     for part in parts:
         expected = part.tree.values[backend.get(backend.apply(part.tree, problem.data))]
-        assert part.values[backend.get(part.group)].tolist() == expected.tolist()
+        assert part.values[backend.get(part.leaf_index)].tolist() == expected.tolist()
         total += expected
     assert scores([part.tree for part in parts], data, backend, data.mapper()).tolist() == total.tolist()
 

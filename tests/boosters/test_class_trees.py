@@ -89,10 +89,10 @@ def test_stump_against_all_cuts(backend: Backend, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n_rows, n_classes = int(rng.integers(2, 25)), int(rng.integers(2, 5))
     codes, labels = rng.integers(0, 5, (3, n_rows)), rng.integers(0, n_classes, n_rows)
-    q = np.where(labels[:, None] == np.arange(n_classes), rng.integers(0, 9, n_rows)[:, None], 0)
+    quantised = np.where(labels[:, None] == np.arange(n_classes), rng.integers(0, 9, n_rows)[:, None], 0)
 
     def squares_over_sum(rows: NDArray[np.bool_]) -> Fraction:
-        sums = q[rows].sum(axis=0)
+        sums = quantised[rows].sum(axis=0)
         return Fraction(int((sums**2).sum()), max(int(sums.sum()), 1))
 
     worth = [
@@ -103,7 +103,7 @@ def test_stump_against_all_cuts(backend: Backend, seed: int) -> None:
         for left in [(column <= cut) & ((column > 0) | missing_left)]
     ]
     best = max(worth) - squares_over_sum(np.ones(n_rows, bool))
-    stats = stats_of(backend, q)
+    stats = stats_of(backend, quantised)
     stats.criterion = "gini"
     tree = ClassTree(2)(backend, backend.load(coded(codes)), stats).tree
     assert tree.gain.sum() * max(stats.total, 1) == pytest.approx(float(best), abs=1e-12)
@@ -111,8 +111,8 @@ def test_stump_against_all_cuts(backend: Backend, seed: int) -> None:
 
 def test_sums_of_the_leaves(backend: Backend) -> None:
     # Rows of classes 0 0 1 1 2 2 in order: two cuts separate them.
-    q = np.repeat(np.eye(3, dtype=int), 2, axis=0) * np.array([1, 2, 3, 4, 5, 6])[:, None]
-    stats = stats_of(backend, q)
+    quantised = np.repeat(np.eye(3, dtype=int), 2, axis=0) * np.array([1, 2, 3, 4, 5, 6])[:, None]
+    stats = stats_of(backend, quantised)
     stats.criterion = "gini"
     grown = ClassTree(3)(backend, backend.load(coded([[1, 1, 2, 2, 3, 3]])), stats)
     assert sorted(grown.sums.tolist()) == [[0, 0, 11], [0, 7, 0], [3, 0, 0]]
@@ -159,7 +159,7 @@ def test_loss_is_that_of_the_scores(backend: Backend, booster: SAMME | Gamble) -
 def test_weight_two_is_a_row_twice(backend: Backend) -> None:
     data = blobs(60, 3, 3, 1)
     weights = np.where(np.arange(60) % 3 == 0, 2.0, 1.0)
-    twice = data.take(np.repeat(np.arange(60), weights.astype(int)))
+    twice = data.update(np.repeat(np.arange(60), weights.astype(int)))
     for booster in (SAMME(4), SAMME(4, "real"), Gamble(4, 1.0)):
         one = fit(booster, Data(data.X, data.signs, weights), backend, 5)
         other = fit(booster, twice, backend, 5)
@@ -171,7 +171,7 @@ def test_a_continued_training_is_one_long_training(backend: Backend, booster: SA
     data = blobs(80, 3, 3, 2)
     long = fit(booster, data, backend, 8)
     half = fit(booster, data, backend, 4)
-    continued = fit(booster, data, backend, 8, done=half.rounds, history=half.history)
+    continued = fit(booster, data, backend, 8, initial_rounds=half.rounds, history=half.history)
     assert [t.values.tobytes() for t in continued.trees] == [t.values.tobytes() for t in long.trees]
 
 

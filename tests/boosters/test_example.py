@@ -135,7 +135,7 @@ def test_weight_two_is_a_row_twice(backend: Backend) -> None:
     data = blobs(60, 3, 3, 1)
     weights = np.where(np.arange(60) % 3 == 0, 2.0, 1.0)
     one = fit(GentleAdaBoostMH(4), Data(data.X, data.signs, weights), backend, 5)
-    other = fit(GentleAdaBoostMH(4), data.take(np.repeat(np.arange(60), weights.astype(int))), backend, 5)
+    other = fit(GentleAdaBoostMH(4), data.update(np.repeat(np.arange(60), weights.astype(int))), backend, 5)
     assert [tree.values.tobytes() for tree in one.trees] == [tree.values.tobytes() for tree in other.trees]
 
 
@@ -143,7 +143,7 @@ def test_a_continued_training_is_one_long_training(backend: Backend) -> None:
     for data, max_leaf_nodes in variety():
         booster = GentleAdaBoostMH(max_leaf_nodes)
         long, half = (fit(booster, data, backend, n) for n in (8, 3))
-        more = fit(booster, data, backend, 8, done=half.rounds, history=half.history)
+        more = fit(booster, data, backend, 8, initial_rounds=half.rounds, history=half.history)
         assert digest(more.trees, data.n_classes) == digest(long.trees, data.n_classes)
         assert history(more) == history(long)
 

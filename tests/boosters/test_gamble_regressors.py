@@ -20,7 +20,7 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.gamble_regressors import GambleRegressors, RegressionProblem, RegressionStep
 from gpuboost.estimators.gamble_regressors import RegressorTemplate
-from gpuboost.fixedpoint import split_weights, weight_units
+from gpuboost.fixedpoint import integer_weights, split_weights
 from gpuboost.training import Training, train
 from tests.problems import Data, blobs, fit, sign_matrix
 
@@ -55,7 +55,9 @@ def problem_of(data: Data) -> RegressionProblem:
 
 def boost(booster: GambleRegressors, data: Data, n_rounds: int, **options: Any) -> Training:
     problem = problem_of(data)
-    return train(booster, problem, weight_units(problem.repeat, problem.factor), n_rounds=n_rounds, **options)
+    return train(
+        booster, problem, integer_weights(problem.frequency_weight, problem.weight_scale), n_rounds=n_rounds, **options
+    )
 
 
 def boosting(regressor: Any, rate: float, seed: int = 0) -> GambleRegressors:
@@ -212,7 +214,7 @@ def test_a_continued_training_is_one_long_training() -> None:
     data, booster = blobs(80, 3, 3, 2), boosting(DecisionTreeRegressor(max_leaf_nodes=4, max_features=1), 0.5, seed=3)
     long = boost(booster, data, 6)
     half = boost(booster, data, 3)
-    continued = boost(booster, data, 6, done=half.rounds, history=half.history)
+    continued = boost(booster, data, 6, initial_rounds=half.rounds, history=half.history)
     assert (scores_of(continued.trees, data.X) == scores_of(long.trees, data.X)).all()
     assert continued.history["train_loss"] == long.history["train_loss"]
     assert continued.history["train_error"] == long.history["train_error"]

@@ -79,12 +79,12 @@ def test_first_cut_is_the_best_that_is_allowed(n_rows: int, n_classes: int, sixt
     data = Data(X, sign_matrix(labels, n_classes), weights.astype(float))
     matrix = data.mapper().transform(X)
     # Weights of 1/2 and 1 / (2 (K - 1)) are exact in fixed point, and so are shares of sixteenths.
-    q = [
+    quantised = [
         [int(w) * (Fraction(1) if own else Fraction(-1, n_classes - 1)) for own in row]
         for w, row in zip(weights, data.signs > 0, strict=True)
     ]
     limit = Limit(weights.tolist(), Fraction(sixteenths, 16) * int(weights.sum()))
-    best = best_stump(matrix.codes.tolist(), q, range(n_rows), matrix.n_bins.tolist(), limit)
+    best = best_stump(matrix.codes.tolist(), quantised, range(n_rows), matrix.n_bins.tolist(), limit)
     for backend in BACKENDS:
         trees = fit(booster(STUMP, sixteenths / 16), data, backend, 1).trees
         if best.score == 0:

@@ -142,7 +142,7 @@ def binary_adaboost(x: Floats, y: NDArray[np.int64], n_rounds: int) -> list[Floa
 @pytest.mark.parametrize("seed", range(5))
 def test_two_classes_are_binary_adaboost(backend: Backend, seed: int) -> None:
     data = blobs(60, 3, 2, seed, noise=2.0)
-    data = data.take(np.concatenate([np.flatnonzero(data.signs[:, 0] > 0)[:20], np.flatnonzero(data.signs[:, 1] > 0)]))
+    data = data.update(np.concatenate([np.flatnonzero(data.signs[:, 0] > 0)[:20], np.flatnonzero(data.signs[:, 1] > 0)]))
     training = fit(Rebel(1), data, backend, 8)
     expected = binary_adaboost(data.X, data.signs[:, 1].astype(int), 8)
     for t, h in enumerate(expected, start=1):
@@ -155,7 +155,7 @@ def test_two_classes_are_our_adaboost(backend: Backend, monkeypatch: pytest.Monk
     monkeypatch.setattr(layered_tree, "SMOOTHING", 2**40)
     data = blobs(300, 4, 2, 3, noise=2.0)
     n = int(min((data.signs > 0).sum(axis=0)))
-    data = data.take(np.concatenate([np.flatnonzero(data.signs[:, k] > 0)[:n] for k in (0, 1)]))
+    data = data.update(np.concatenate([np.flatnonzero(data.signs[:, k] > 0)[:n] for k in (0, 1)]))
     ours = fit(AdaBoostMH(HammingTree(2), "single-label"), data, backend, 12)
     training = fit(Rebel(1), data, backend, 12)
     assert len(training.trees) == 12
@@ -251,7 +251,7 @@ def test_a_row_that_costs_nothing_has_no_influence(backend: Backend) -> None:
     mapper = data.mapper()
     trainings = []
     for rows in (np.arange(120), paid):
-        problem, units = data.take(rows).on(backend, mapper)
+        problem, units = data.update(rows).on(backend, mapper)
         trainings.append(train(Rebel(2, costs), problem, units, n_rounds=8))
     one, other = trainings
     assert [tree.feature.tolist() for tree in one.trees] == [tree.feature.tolist() for tree in other.trees]
@@ -268,7 +268,7 @@ def test_what_is_free_stays_free(backend: Backend) -> None:
     problem, _ = data.on(backend)
     state = booster.row_state(problem)
     for step in itertools.islice(booster.rounds(problem, ()), 10):
-        state.take(step.parts)
+        state.update(step.parts)
     w = np.array(backend.get(state.state))
     own = data.signs > 0
     assert ((w > 0) == (own | (np.arange(3) < 2))).all()
@@ -283,15 +283,15 @@ def test_a_continued_training_is_one_long_training(backend: Backend, costs: Floa
     long = fit(booster, data, backend, 8)
     for n in (0, 1, 4):
         half = fit(booster, data, backend, n) if n else None
-        done, history = (half.rounds, half.history) if half else ((), None)
-        continued = fit(booster, data, backend, 8, done=done, history=history)
+        initial_rounds, history = (half.rounds, half.history) if half else ((), None)
+        continued = fit(booster, data, backend, 8, initial_rounds=initial_rounds, history=history)
         assert trees_of(continued) == trees_of(long)
 
 
 def test_weight_two_is_a_row_twice(backend: Backend) -> None:
     data = blobs(60, 3, 3, 1)
     weights = np.where(np.arange(60) % 3 == 0, 2.0, 1.0)
-    twice = data.take(np.repeat(np.arange(60), weights.astype(int)))
+    twice = data.update(np.repeat(np.arange(60), weights.astype(int)))
     booster = Rebel(3, COSTS)
     assert trees_of(fit(booster, replace(data, weights=weights), backend, 5)) == trees_of(fit(booster, twice, backend, 5))
 
@@ -312,7 +312,7 @@ def test_smallest_leaves(backend: Backend) -> None:
 def test_what_ends_a_training(backend: Backend) -> None:
     perfect = fit(Rebel(1), one_column([0, 0, 1, 1], 2), backend, 10)
     assert (len(perfect.trees), perfect.reason) == (1, "the weak learner has nothing left to learn")  # without an a_0
-    assert fit(Rebel(1), one_column([0, 0, 1, 1], 2), backend, 12, done=perfect.rounds).trees == perfect.trees
+    assert fit(Rebel(1), one_column([0, 0, 1, 1], 2), backend, 12, initial_rounds=perfect.rounds).trees == perfect.trees
     # Rows that cannot be told apart: the shares of the classes are all there is to learn, once.
     twins = Data(np.zeros((3, 1)), sign_matrix([0, 0, 1], 2))
     assert 1 <= len(fit(Rebel(2), twins, backend, 10).trees) < 10

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, Backend, Frontier, Start, Stats
+from gpuboost.backends.base import WHOLE, Backend, Frontier, GrowthScope, Stats
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
@@ -34,9 +34,9 @@ from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, sign_ma
 REFERENCE = NumpyBackend()
 OPTIONS = {
     "trim": {"weight_trim": 0.8},
-    "features": {"feature_fraction": 0.4},
-    "rows": {"row_fraction": 0.3},
-    "all": {"weight_trim": 0.9, "feature_fraction": 0.6, "row_fraction": 0.5},
+    "features": {"max_features": 0.4},
+    "rows": {"subsample": 0.3},
+    "all": {"weight_trim": 0.9, "max_features": 0.6, "subsample": 0.5},
 }
 BOOSTERS: dict[str, Booster] = {
     "tree discrete": AdaBoostMH(HammingTree(5), "single-label"),
@@ -64,22 +64,22 @@ def sampled(name: str, **how: Any) -> Booster:
 
 
 def test_the_heaviest_rows_by_hand() -> None:
-    mass = np.array([3, 9, 0, 3, 4, 3, 8])  # 30; falling 9, 8, 4, 3, 3, 3, 0, and their sums 9, 17, 21, 24, 27, 30
-    assert heaviest(mass, 0.3).tolist() == [1]  # 9 of 9
-    assert heaviest(mass, 0.31).tolist() == [1, 6]
-    assert heaviest(mass, 0.7).tolist() == [1, 4, 6]  # 21 of 21
-    assert heaviest(mass, 0.71).tolist() == [0, 1, 4, 6]  # the first of three ties
-    assert heaviest(mass, 0.85).tolist() == [0, 1, 3, 4, 6]
-    assert heaviest(mass, 0.95).tolist() == [0, 1, 3, 4, 5, 6]
+    sum_abs = np.array([3, 9, 0, 3, 4, 3, 8])  # 30; falling 9, 8, 4, 3, 3, 3, 0, and their sums 9, 17, 21, 24, 27, 30
+    assert heaviest(sum_abs, 0.3).tolist() == [1]  # 9 of 9
+    assert heaviest(sum_abs, 0.31).tolist() == [1, 6]
+    assert heaviest(sum_abs, 0.7).tolist() == [1, 4, 6]  # 21 of 21
+    assert heaviest(sum_abs, 0.71).tolist() == [0, 1, 4, 6]  # the first of three ties
+    assert heaviest(sum_abs, 0.85).tolist() == [0, 1, 3, 4, 6]
+    assert heaviest(sum_abs, 0.95).tolist() == [0, 1, 3, 4, 5, 6]
     assert heaviest(np.zeros(3, np.int64), 0.5).tolist() == [0]
 
 
 @given(st.lists(st.integers(0, 20) | st.integers(0, 2**34), min_size=1, max_size=40), st.floats(0.001, 0.999))
-def test_the_heaviest_rows(mass: list[int], share: float) -> None:
-    order = sorted(range(len(mass)), key=lambda i: (-mass[i], i))
-    n = next(n for n in range(1, len(mass) + 1) if sum(mass[i] for i in order[:n]) >= share * sum(mass))
-    assert heaviest(np.array(mass), share).tolist() == sorted(order[:n])
-    assert largest(np.array(mass), n).tolist() == sorted(order[:n])
+def test_the_heaviest_rows(sum_abs: list[int], share: float) -> None:
+    order = sorted(range(len(sum_abs)), key=lambda i: (-sum_abs[i], i))
+    n = next(n for n in range(1, len(sum_abs) + 1) if sum(sum_abs[i] for i in order[:n]) >= share * sum(sum_abs))
+    assert heaviest(np.array(sum_abs), share).tolist() == sorted(order[:n])
+    assert largest(np.array(sum_abs), n).tolist() == sorted(order[:n])
 
 
 def test_parts_by_hand() -> None:
@@ -105,23 +105,23 @@ def test_draws_depend_on_the_seed_and_the_round_only() -> None:
 
 def test_draws_are_even() -> None:
     # 400 rounds of 5 of 20: a row is drawn 100 times, give or take sqrt(400 * 1/4 * 3/4) = 8.7; 5 of these are 43.
-    sampling, stats = Sampling(row_fraction=0.25, feature_fraction=0.25, seed=1), stats_of(REFERENCE, np.ones((20, 1)))
+    sampling, stats = Sampling(subsample=0.25, max_features=0.25, seed=1), stats_of(REFERENCE, np.ones((20, 1)))
     data = coded(np.tile([1, 2] * 10, (20, 1)))
     rows, features = np.zeros(20, int), np.zeros(20, int)
     for t in range(400):
-        start = sampling.draw(t, REFERENCE, data, stats)
-        assert len(start.rows) == 5 == int(start.features.sum())
-        rows[start.rows] += 1
-        features += start.features
+        scope = sampling.draw(t, REFERENCE, data, stats)
+        assert len(scope.sample_indices) == 5 == int(scope.feature_mask.sum())
+        rows[scope.sample_indices] += 1
+        features += scope.feature_mask
     assert abs(rows - 100).max() < 43
     assert abs(features - 100).max() < 43
 
 
 def test_what_is_everything() -> None:
     data, stats = coded([[1, 2, 1, 2], [1, 1, 1, 1]]), stats_of(REFERENCE, [[4], [-4], [4], [-4]])
-    assert NO_SAMPLING.draw(0, REFERENCE, data, stats) is EVERYTHING
+    assert NO_SAMPLING.draw(0, REFERENCE, data, stats) is WHOLE
     # 90 % of four equal weights are four rows, 90 % of four rows too, and a part of one feature is that feature.
-    assert Sampling(0.9, 0.5, 0.9).draw(0, REFERENCE, data, stats) is EVERYTHING
+    assert Sampling(0.9, 0.5, 0.9).draw(0, REFERENCE, data, stats) is WHOLE
     assert Sampling(1.0, 1.0, 1.0, seed=5).takes_all
     assert not Sampling(weight_trim=0.999).takes_all
 
@@ -129,26 +129,26 @@ def test_what_is_everything() -> None:
 def test_features_that_cannot_be_cut_are_not_drawn() -> None:
     data, stats = coded(np.array([[1, 2], [1, 1], [2, 1], [1, 1], [1, 1]])), stats_of(REFERENCE, [[1], [-1]])
     for t in range(10):
-        features = Sampling(feature_fraction=0.5, seed=t).draw(t, REFERENCE, data, stats).features
+        features = Sampling(max_features=0.5, seed=t).draw(t, REFERENCE, data, stats).features
         assert features.sum() == 1
         assert features[[0, 2]].any()
 
 
 def test_trimming_within_the_rows_drawn(candidate: Backend) -> None:
-    q = np.random.default_rng(0).integers(-50, 51, (40, 3))
-    data, stats = candidate.load(coded(np.tile([1, 2], (1, 20)))), stats_of(candidate, q)
-    mass = abs(q).sum(axis=1)
+    quantised = np.random.default_rng(0).integers(-50, 51, (40, 3))
+    data, stats = candidate.load(coded(np.tile([1, 2], (1, 20)))), stats_of(candidate, quantised)
+    sum_abs = abs(quantised).sum(axis=1)
     for t in range(5):
-        drawn = Sampling(row_fraction=0.5, seed=9).draw(t, candidate, data, stats)
-        both = Sampling(weight_trim=0.6, row_fraction=0.5, seed=9).draw(t, candidate, data, stats)
-        rows, kept = (np.array(candidate.get(start.rows)) for start in (drawn, both))
+        drawn = Sampling(subsample=0.5, seed=9).draw(t, candidate, data, stats)
+        both = Sampling(weight_trim=0.6, subsample=0.5, seed=9).draw(t, candidate, data, stats)
+        rows, kept = (np.array(candidate.get(scope.sample_indices)) for scope in (drawn, both))
         assert kept.dtype == np.int32
-        assert kept.tolist() == rows[heaviest(mass[rows], 0.6)].tolist()
+        assert kept.tolist() == rows[heaviest(sum_abs[rows], 0.6)].tolist()
 
 
 def test_the_smallest_leaf_is_a_share_of_the_rows_drawn() -> None:
     problem, _ = DATA.on(REFERENCE)
-    whole, half = (leaf_counts(problem, 0.1, Sampling(weight_trim=0.5, row_fraction=share)) for share in (1.0, 0.5))
+    whole, half = (leaf_counts(problem, 0.1, Sampling(weight_trim=0.5, subsample=share)) for share in (1.0, 0.5))
     assert whole is not None
     assert half is not None
     total = int(whole.of_row.sum())
@@ -162,9 +162,9 @@ def test_a_classifier_that_is_wrong_on_all_rows_votes_the_other_way(candidate: B
     # Of rows 0 and 1 the stump says + on the left and - on the right. All rows: 1 - 5 on the left, -1 + 3 on the right, so its
     # edge is -4 - 2; turned round it is 6.
     data, stats = candidate.load(coded([[1, 2, 1, 2]])), stats_of(candidate, [[1], [-1], [-5], [3]])
-    start = Start(candidate.put(np.array([0, 1], np.int32)))
+    scope = GrowthScope(candidate.put(np.array([0, 1], np.int32)))
     for learner in (HammingTree(2), StumpProduct(1)):
-        weak = learner(candidate, data, stats, start)
+        weak = learner(candidate, data, stats, scope)
         assert (weak.edge, weak.tree.values.tolist()) == (6, [[-1.0], [1.0]])
         assert votes_of_rows(candidate, weak).tolist() == [[-1], [1], [-1], [1]]
 
@@ -173,15 +173,15 @@ def test_a_classifier_that_is_wrong_on_all_rows_votes_the_other_way(candidate: B
 @pytest.mark.parametrize("size", [1, 9, 40])
 def test_cuts_of_some_rows_with_the_edge_of_all(candidate: Backend, learner: Learner, size: int) -> None:
     rng = np.random.default_rng(size)
-    codes, q = rng.integers(0, 5, (4, 80)).astype(np.uint8), rng.integers(-9, 10, (80, 3))
+    codes, quantised = rng.integers(0, 5, (4, 80)).astype(np.uint8), rng.integers(-9, 10, (80, 3))
     rows = rng.permutation(80)[:size].astype(np.int32)
-    data, stats = candidate.load(coded(codes, [5] * 4)), stats_of(candidate, q)
-    weak = learner(candidate, data, stats, Start(candidate.put(rows)))
-    alone = learner(REFERENCE, coded(codes[:, rows], [5] * 4), stats_of(REFERENCE, q[rows]))
+    data, stats = candidate.load(coded(codes, [5] * 4)), stats_of(candidate, quantised)
+    weak = learner(candidate, data, stats, GrowthScope(candidate.put(rows)))
+    alone = learner(REFERENCE, coded(codes[:, rows], [5] * 4), stats_of(REFERENCE, quantised[rows]))
     for name in ("feature", "cut", "missing_left", "left", "right"):
         assert getattr(weak.tree, name).tolist() == getattr(alone.tree, name).tolist()
     leaf = REFERENCE.apply(alone.tree, coded(codes))
-    edge = int((alone.tree.values[leaf] * q).sum())
+    edge = int((alone.tree.values[leaf] * quantised).sum())
     turned = -1 if edge < 0 else 1
     assert (weak.edge, weak.tree.values.tolist()) == (abs(edge), (turned * alone.tree.values).tolist())
     assert votes_of_rows(candidate, weak).tolist() == (turned * alone.tree.values)[leaf].tolist()
@@ -190,18 +190,18 @@ def test_cuts_of_some_rows_with_the_edge_of_all(candidate: Backend, learner: Lea
 def test_a_class_tree_of_some_rows_with_the_sums_of_all(candidate: Backend) -> None:
     rng = np.random.default_rng(2)
     codes, labels = rng.integers(0, 5, (4, 80)).astype(np.uint8), rng.integers(0, 3, 80)
-    q = np.where(labels[:, None] == np.arange(3), rng.integers(0, 9, (80, 1)), 0)
+    quantised = np.where(labels[:, None] == np.arange(3), rng.integers(0, 9, (80, 1)), 0)
     rows = rng.permutation(80)[:30].astype(np.int32)
-    data, stats = candidate.load(coded(codes)), replace(stats_of(candidate, q), criterion="gini")
-    grown = ClassTree(5)(candidate, data, stats, Start(candidate.put(rows)))
-    of_rows = replace(stats_of(REFERENCE, q[rows]), criterion="gini")
+    data, stats = candidate.load(coded(codes)), replace(stats_of(candidate, quantised), criterion="gini")
+    grown = ClassTree(5)(candidate, data, stats, GrowthScope(candidate.put(rows)))
+    of_rows = replace(stats_of(REFERENCE, quantised[rows]), criterion="gini")
     alone = ClassTree(5)(REFERENCE, coded(codes[:, rows], [5] * 4), of_rows)
     assert grown.tree.n_leaves == 5
     for name in ("feature", "cut", "missing_left", "left", "right"):
         assert getattr(grown.tree, name).tolist() == getattr(alone.tree, name).tolist()
     leaf = REFERENCE.apply(alone.tree, coded(codes))
-    assert grown.leaf[candidate.get(grown.group)].tolist() == leaf.tolist()
-    assert grown.sums.tolist() == [q[leaf == j].sum(axis=0).tolist() for j in range(5)]
+    assert grown.leaf[candidate.get(grown.leaf_index)].tolist() == leaf.tolist()
+    assert grown.sums.tolist() == [quantised[leaf == j].sum(axis=0).tolist() for j in range(5)]
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -209,23 +209,25 @@ def test_newton_trees_of_some_rows_with_the_sums_of_all(candidate: Backend, shar
     codes = np.random.default_rng(2).integers(0, 5, (4, 80)).astype(np.uint8)
     batch, lists = newton_batch(80, 3, False), random_lists(80, 3, 3)[0 if shared else 1]
     bounds = None if shared else np.cumsum([0, *map(len, lists)])
-    start = Start(candidate.put(np.concatenate(lists).astype(np.int32)), bounds)
-    grown = grow_newton_trees(candidate, candidate.load(coded(codes)), batch(candidate), 4, start)
-    groups, stats = candidate.get(grown.groups), batch(REFERENCE)
+    scope = GrowthScope(candidate.put(np.concatenate(lists).astype(np.int32)), bounds)
+    grown = grow_newton_trees(candidate, candidate.load(coded(codes)), batch(candidate), 4, scope)
+    leaf_indices, stats = candidate.get(grown.leaf_indices), batch(REFERENCE)
     for t in range(3):
         rows = lists[0 if shared else t]
-        of_rows = replace(stats, q=stats.q[t : t + 1, rows], signed=stats.q[t, rows].sum(axis=0, dtype=np.int64))
+        of_rows = replace(
+            stats, quantised=stats.quantised[t : t + 1, rows], sum=stats.quantised[t, rows].sum(axis=0, dtype=np.int64)
+        )
         lone = grow_newton_trees(REFERENCE, coded(codes[:, rows], [5] * 4), of_rows, 4)
         expected = lone.tree(0, np.arange(7.0)[:, None], 1.0)
         leaf = REFERENCE.apply(expected, coded(codes))
-        assert groups[t].tolist() == leaf.tolist()
+        assert leaf_indices[t].tolist() == leaf.tolist()
         values = np.arange(10.0, 10 + grown.gradient.shape[1])[:, None]
         tree = grown.tree(t, values, 1.0)
         for name in ("feature", "cut", "missing_left", "left", "right", "gain"):
             assert getattr(tree, name).tolist() == getattr(expected, name).tolist()
         assert tree.values.tolist() == values[: expected.n_leaves].tolist()
         for channel, sums in ((0, grown.gradient), (1, grown.curvature)):
-            by_hand = [int(stats.q[t, leaf == j, channel].sum()) for j in range(expected.n_leaves)]
+            by_hand = [int(stats.quantised[t, leaf == j, channel].sum()) for j in range(expected.n_leaves)]
             assert sums[t, : expected.n_leaves].tolist() == by_hand
     assert 3 * 4 >= sum(len(grown.tree(t, values, 1.0).values) for t in range(3)) > 6
 
@@ -267,7 +269,7 @@ def test_shares_of_one_are_the_plain_algorithm(name: str) -> None:
 def test_a_continued_training_is_one_long_training(name: str, options: str) -> None:
     booster = sampled(name, **OPTIONS[options])
     first = fit(booster, DATA, REFERENCE, 2)
-    both = fit(booster, DATA, REFERENCE, N_ROUNDS, done=first.rounds, history=first.history)
+    both = fit(booster, DATA, REFERENCE, N_ROUNDS, initial_rounds=first.rounds, history=first.history)
     expected, history = reference(name, options)
     assert digest(both.trees, 3) == expected
     assert without_seconds(both.history) == history
@@ -277,38 +279,38 @@ class Watching(NumpyBackend):
     """Notes what trees are grown from."""
 
     def __init__(self) -> None:
-        self.starts: list[tuple[Start, NDArray[np.int64]]] = []
+        self.starts: list[tuple[GrowthScope, NDArray[np.int64]]] = []
 
-    def start_growth(self, data: Any, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
-        self.starts.append((start, self.row_mass(stats)[0]))
-        return super().start_growth(data, stats, max_leaves, start)
+    def start_growth(self, data: Any, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
+        self.starts.append((scope, self.row_weights(stats)[0]))
+        return super().start_growth(data, stats, max_leaves, scope)
 
 
 class Batches(NumpyBackend):
     """Notes what batches are grown from, and their statistics."""
 
     def __init__(self) -> None:
-        self.starts: list[tuple[Start, NDArray[np.int32]]] = []
+        self.starts: list[tuple[GrowthScope, NDArray[np.int32]]] = []
 
-    def start_growth(self, data: Any, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
-        self.starts.append((start, stats.q))
-        return super().start_growth(data, stats, max_leaves, start)
+    def start_growth(self, data: Any, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
+        self.starts.append((scope, stats.quantised))
+        return super().start_growth(data, stats, max_leaves, scope)
 
 
 @pytest.mark.parametrize("name", ["tree discrete", "tree real", "stump", "samme", "samme real", "gamble"])
 def test_what_the_trees_are_grown_from(name: str) -> None:
     backend = Watching()
-    training = fit(sampled(name, weight_trim=0.8, feature_fraction=0.5), DATA, backend, N_ROUNDS)
+    training = fit(sampled(name, weight_trim=0.8, max_features=0.5), DATA, backend, N_ROUNDS)
     sizes = []
-    for tree, (start, mass) in zip(training.trees, backend.starts, strict=True):
-        assert start.features is not None
-        assert start.features.sum() == 3
-        assert start.features[tree.feature].all()
-        kept = np.zeros(60, bool) if start.rows is not None else np.ones(60, bool)
-        kept[start.rows if start.rows is not None else slice(0)] = True
-        assert mass[kept].sum() >= 0.8 * mass.sum()
-        assert mass[kept].min() >= mass[~kept].max(initial=0)
-        assert mass[kept].sum() - mass[kept].min() < 0.8 * mass.sum()
+    for tree, (scope, sum_abs) in zip(training.trees, backend.starts, strict=True):
+        assert scope.feature_mask is not None
+        assert scope.feature_mask.sum() == 3
+        assert scope.feature_mask[tree.feature].all()
+        kept = np.zeros(60, bool) if scope.sample_indices is not None else np.ones(60, bool)
+        kept[scope.sample_indices if scope.sample_indices is not None else slice(0)] = True
+        assert sum_abs[kept].sum() >= 0.8 * sum_abs.sum()
+        assert sum_abs[kept].min() >= sum_abs[~kept].max(initial=0)
+        assert sum_abs[kept].sum() - sum_abs[kept].min() < 0.8 * sum_abs.sum()
         sizes.append(int(kept.sum()))
     assert sizes[-1] < sizes[0] <= 48 + 1  # of equal weights 80 % are 48 rows
 
@@ -319,41 +321,41 @@ def test_what_the_trees_of_a_batch_are_grown_from(name: str) -> None:
     backend = Batches()
     fit(replace(NEWTON[name], sampling=sampling), DATA, backend, N_ROUNDS)  # type: ignore[type-var]
     assert len(backend.starts) == N_ROUNDS
-    for t, (start, q) in enumerate(backend.starts):
-        assert start.features is not None
-        assert start.features.sum() == 3
+    for t, (scope, quantised) in enumerate(backend.starts):
+        assert scope.feature_mask is not None
+        assert scope.feature_mask.sum() == 3
         drawn = largest(sampling.random(t, ROWS, 60), 30)
-        assert start.bounds is not None
-        assert len(start.bounds) == len(q) + 1 == 4  # a tree for each class, or for each pair of classes
-        for k, (first, stop) in enumerate(itertools.pairwise(start.bounds)):
-            curvature = q[k, :, -2].astype(np.int64)  # the last channel are the counts
-            assert start.rows[first:stop].tolist() == drawn[heaviest(curvature[drawn], 0.8)].tolist()
-    assert len({tuple(np.diff(start.bounds)) for start, _ in backend.starts if start.bounds is not None}) > 1
+        assert scope.bounds is not None
+        assert len(scope.bounds) == len(quantised) + 1 == 4  # a tree for each class, or for each pair of classes
+        for k, (first, stop) in enumerate(itertools.pairwise(scope.bounds)):
+            curvature = quantised[k, :, -2].astype(np.int64)  # the last channel are the counts
+            assert scope.sample_indices[first:stop].tolist() == drawn[heaviest(curvature[drawn], 0.8)].tolist()
+    assert len({tuple(np.diff(scope.bounds)) for scope, _ in backend.starts if scope.bounds is not None}) > 1
     alone = Batches()
     fit(replace(NEWTON[name], sampling=replace(sampling, weight_trim=1.0)), DATA, alone, 2)  # type: ignore[type-var]
-    for t, (start, _) in enumerate(alone.starts):  # all trees share what is drawn
-        assert start.bounds is None
-        assert start.rows.tolist() == largest(sampling.random(t, ROWS, 60), 30).tolist()
+    for t, (scope, _) in enumerate(alone.starts):  # all trees share what is drawn
+        assert scope.bounds is None
+        assert scope.sample_indices.tolist() == largest(sampling.random(t, ROWS, 60), 30).tolist()
 
 
 def test_what_the_layers_are_grown_from() -> None:
     backend, sampling = Watching(), Sampling(0.9, 0.5, 0.5, seed=3)
     training = fit(replace(BOOSTERS["rebel deep"], sampling=sampling), DATA, backend, 5)  # type: ignore[type-var]
     codes = DATA.on(REFERENCE)[0].data.codes
-    firsts = [i for i, (start, _) in enumerate(backend.starts) if start.bounds is None]
+    firsts = [i for i, (scope, _) in enumerate(backend.starts) if scope.bounds is None]
     assert training.trees[0].n_leaves == 1  # the constant classifier is of all rows
     assert len(firsts) == 4
     for t, first, stop in zip(range(1, 5), firsts, [*firsts[1:], len(backend.starts)], strict=True):
-        tree, (start, mass) = training.trees[t], backend.starts[first]
+        tree, (scope, sum_abs) = training.trees[t], backend.starts[first]
         drawn = largest(sampling.random(t, ROWS, 60), 30)
-        assert start.rows.tolist() == drawn[heaviest(mass[drawn], 0.9)].tolist()
-        assert start.features is not None
-        assert start.features.sum() == 3
-        assert start.features[tree.feature].all()
+        assert scope.sample_indices.tolist() == drawn[heaviest(sum_abs[drawn], 0.9)].tolist()
+        assert scope.feature_mask is not None
+        assert scope.feature_mask.sum() == 3
+        assert scope.feature_mask[tree.feature].all()
         assert stop - first > 1
         for deeper, _ in backend.starts[first + 1 : stop]:
-            assert sorted(deeper.rows.tolist()) == start.rows.tolist()
-            assert (deeper.features == start.features).all()
+            assert sorted(deeper.rows.tolist()) == scope.sample_indices.tolist()
+            assert (deeper.features == scope.feature_mask).all()
         second = backend.starts[first + 1][0]
         assert second.bounds is not None
         goes_left = (codes[tree.feature[0], second.rows] <= tree.cut[0]).tolist()
@@ -373,7 +375,7 @@ def toy(seed: int) -> tuple[Data, list[int]]:
     """Feature 0 says nothing, feature 1 everything; and which of the two each round draws."""
     data = Data(np.array([[1, 1], [2, 1], [1, 2], [2, 2]] * 3), sign_matrix([0, 0, 1, 1] * 3, 2))
     problem: Problem = data.on(REFERENCE)[0]
-    sampling, stats = Sampling(feature_fraction=0.5, seed=seed), stats_of(REFERENCE, np.ones((12, 2)))
+    sampling, stats = Sampling(max_features=0.5, seed=seed), stats_of(REFERENCE, np.ones((12, 2)))
     drawn = [sampling.draw(t, REFERENCE, problem.data, stats).features for t in range(10)]
     return data, [int(np.flatnonzero(features)[0]) for features in drawn if features is not None]
 
@@ -386,7 +388,7 @@ def toy(seed: int) -> tuple[Data, list[int]]:
 def test_a_part_that_says_nothing_adds_zeros_and_does_not_end_the_training(booster: Any) -> None:
     seed = next(seed for seed in range(100) if toy(seed)[1][:4] == [0, 0, 1, 0])
     data, _ = toy(seed)
-    training = fit(replace(booster, sampling=Sampling(feature_fraction=0.5, seed=seed)), data, REFERENCE, 9)
+    training = fit(replace(booster, sampling=Sampling(max_features=0.5, seed=seed)), data, REFERENCE, 9)
     assert training.history["edge"] == [0.0, 0.0, 1.0]  # the learner that errs nowhere is the last one, as ever
     assert [bool(tree.values.any()) for tree in training.trees] == [False, False, True]
     assert training.history["train_loss"][:2] == [1.0, 1.0]
@@ -397,13 +399,13 @@ def test_a_part_that_says_nothing_adds_zeros_and_does_not_end_the_training(boost
 def test_a_tree_that_is_right_on_its_rows_only_is_not_the_last() -> None:
     # Two of 60 rows: the stump errs on neither, or has one leaf.
     for name in ("tree discrete", "samme", "gamble"):
-        training = fit(sampled(name, row_fraction=0.04), DATA, REFERENCE, 12)
+        training = fit(sampled(name, subsample=0.04), DATA, REFERENCE, 12)
         assert len(training.trees) == 12
         assert max(training.history["edge"]) < 1.0
 
 
 def test_rounds_from_a_part_learn() -> None:
-    train, test = blobs(600, 8, 4, 5).take(slice(0, 400)), blobs(600, 8, 4, 5).take(slice(400, 600))
+    train, test = blobs(600, 8, 4, 5).update(slice(0, 400)), blobs(600, 8, 4, 5).update(slice(400, 600))
     errors = {}
     with cpu_backend() as backend:
         for name, how in {"plain": {}, **OPTIONS}.items():

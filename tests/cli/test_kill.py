@@ -14,9 +14,9 @@ from tests.cli.tables import flowers, run, told, write
 
 N_KILLS = 3
 TRAININGS = [
-    ("--algorithm", "adaboost-mh", "--set", "n_estimators=30", "--set", "max_leaf_nodes=4", "--set", "row_fraction=0.7"),
+    ("--algorithm", "adaboost-mh", "--set", "n_estimators=30", "--set", "max_leaf_nodes=4", "--set", "subsample=0.7"),
     ("--algorithm", "abc-boost", "--set", "n_estimators=12", "--set", "max_leaf_nodes=3", "--set", "early_stopping=true"),
-    ("--algorithm", "gamble", "--set", "n_estimators=20", "--set", "max_leaf_nodes=4", "--set", "feature_fraction=0.5"),
+    ("--algorithm", "gamble", "--set", "n_estimators=20", "--set", "max_leaf_nodes=4", "--set", "max_features=0.5"),
 ]
 
 

@@ -473,11 +473,11 @@ def test_a_model_of_no_rounds_has_an_empty_history() -> None:
 
 
 @pytest.mark.parametrize("learner", ["tree", "stump", "product"])
-def test_quick_gives_the_same_model(learner: str) -> None:
+def test_pruning_gives_the_same_model(learner: str) -> None:
     wine, labels = load_wine(return_X_y=True)
     params: dict[str, Any] = {"n_estimators": 25, "learner": learner, "random_state": 0, "device": "cpu", "n_jobs": 1}
-    for more in ({}, {"variant": "discrete"}, {"weight_trim": 0.9, "feature_fraction": 0.5, "row_fraction": 0.8}):
-        plain, quick = (AdaBoostMHClassifier(quick=q, **params, **more).fit(wine, labels) for q in (False, True))
+    for more in ({}, {"variant": "discrete"}, {"weight_trim": 0.9, "max_features": 0.5, "subsample": 0.8}):
+        plain, quick = (AdaBoostMHClassifier(pruning=pruning, **params, **more).fit(wine, labels) for pruning in (False, True))
         assert plain.ensemble_.digest() == quick.ensemble_.digest()
-    with pytest.raises(TypeError, match="quick must be True or False, got 1"):
-        AdaBoostMHClassifier(quick=1).fit(wine, labels)
+    with pytest.raises(TypeError, match="pruning must be True or False, got 1"):
+        AdaBoostMHClassifier(pruning=1).fit(wine, labels)

@@ -1,4 +1,4 @@
-"""The parameters weight_trim, feature_fraction and row_fraction of the estimators."""
+"""The parameters weight_trim, max_features and subsample of the estimators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "logitboost": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
     "mart": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
 }
-SAMPLED = {"weight_trim": 0.9, "feature_fraction": 0.5, "row_fraction": 0.5}
+SAMPLED = {"weight_trim": 0.9, "max_features": 0.5, "subsample": 0.5}
 DATA = blobs(120, 6, 3, 1)
 X, Y = DATA.X, DATA.signs.argmax(axis=1)
 
@@ -36,7 +36,7 @@ def fit(algorithm: str, **options: Any) -> Any:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_defaults_are_the_plain_algorithm(algorithm: str) -> None:
     plain = fit(algorithm)
-    for options in ({"weight_trim": 1.0}, {"weight_trim": 1, "feature_fraction": 1, "row_fraction": 1, "random_state": 5}):
+    for options in ({"weight_trim": 1.0}, {"weight_trim": 1, "max_features": 1, "subsample": 1, "random_state": 5}):
         assert fit(algorithm, **options).ensemble_.digest() == plain.ensemble_.digest()
 
 
@@ -69,7 +69,7 @@ def test_shares_that_are_none(algorithm: str) -> None:
         fit(algorithm, weight_trim=0)
     with pytest.raises(TypeError, match=r"weight_trim must be None or a number above 0, up to 1, got '0\.9'"):
         fit(algorithm, weight_trim="0.9")
-    for name in ("feature_fraction", "row_fraction"):
+    for name in ("max_features", "subsample"):
         with pytest.raises(ValueError, match=rf"{name} must be a number above 0, up to 1, got 1\.5"):
             fit(algorithm, **{name: 1.5})
         with pytest.raises(ValueError, match=rf"{name} must be a number above 0, up to 1, got nan"):
@@ -81,19 +81,19 @@ def test_shares_that_are_none(algorithm: str) -> None:
 
 
 def test_what_the_parameters_become() -> None:
-    model = gpuboost.SAMMEClassifier(weight_trim=np.float32(0.5), row_fraction=1)
+    model = gpuboost.SAMMEClassifier(weight_trim=np.float32(0.5), subsample=1)
     assert sampling_of(model, 9) == Sampling(0.5, 1.0, 1.0, seed=9)
     assert sampling_of(gpuboost.SAMMEClassifier()) == Sampling()
-    assert sampling_of(gpuboost.RebelClassifier(quick=np.bool_(True))) == Sampling(quick=True)
+    assert sampling_of(gpuboost.RebelClassifier(pruning=np.bool_(True))) == Sampling(pruning=True)
 
 
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if "min_samples_leaf" not in ALGORITHMS[name]])
-def test_quick_gives_the_same_model(algorithm: str) -> None:
+def test_pruning_gives_the_same_model(algorithm: str) -> None:
     for options in ({}, {"random_state": 3, **SAMPLED}):
-        plain, quick = (fit(algorithm, quick=quick, **options) for quick in (False, True))
+        plain, quick = (fit(algorithm, pruning=quick, **options) for quick in (False, True))
         assert plain.ensemble_.digest() == quick.ensemble_.digest()
-    with pytest.raises(TypeError, match="quick must be True or False, got 1"):
-        fit(algorithm, quick=1)
+    with pytest.raises(TypeError, match="pruning must be True or False, got 1"):
+        fit(algorithm, pruning=1)
 
 
 @pytest.mark.parametrize("option", SAMPLED)

@@ -29,8 +29,8 @@ def small_problems(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return codes.astype(np.uint8), rng.integers(-largest, largest + 1, (n_rows, n_channels))
 
 
-def grow(backend: Backend, codes: ArrayLike, q: ArrayLike, max_leaf_nodes: int, limit: Limit | None = None) -> WeakTree:
-    stats = stats_of(backend, q) if limit is None else stats_of(backend, q, limit.counts, limit.minimum)
+def grow(backend: Backend, codes: ArrayLike, quantised: ArrayLike, max_leaf_nodes: int, limit: Limit | None = None) -> WeakTree:
+    stats = stats_of(backend, quantised) if limit is None else stats_of(backend, quantised, limit.counts, limit.minimum)
     return HammingTree(max_leaf_nodes)(backend, backend.load(coded(codes)), stats)
 
 
@@ -60,7 +60,7 @@ def test_stump_by_hand(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize(
-    ("codes", "q", "edge", "cut"),
+    ("codes", "quantised", "edge", "cut"),
     [
         # Feature 0 gives |1 - 2| + |1 - 0| = 2 at best, as much as the constant classifier.
         pytest.param([[1, 2]], [[1, 0], [0, 1]], 2, None, id="constant before a cut"),
@@ -81,8 +81,8 @@ def test_stump_by_hand(backend: Backend) -> None:
         pytest.param([[1, 1, 1]], [[-1], [1], [1]], 1, None, id="nothing to cut"),
     ],
 )
-def test_tie_rules(backend: Backend, codes: list[list[int]], q: list[list[int]], edge: int, cut: tuple | None) -> None:
-    weak = grow(backend, codes, q, 2)
+def test_tie_rules(backend: Backend, codes: list[list[int]], quantised: list[list[int]], edge: int, cut: tuple | None) -> None:
+    weak = grow(backend, codes, quantised, 2)
     assert weak.edge == edge
     assert cut_of(weak) == cut
 
@@ -134,7 +134,7 @@ def test_both_sides_of_a_cut_count_two(
 
 def test_tree_of_three_cuts_by_hand(backend: Backend) -> None:
     codes = [[1, 2, 3, 4, 5], [1, 2, 1, 1, 2]]
-    q = [[-1, -1], [3, 1], [1, -2], [1, 1], [-2, -1]]  # rows A B C D E; the total weight is 14
+    quantised = [[-1, -1], [3, 1], [1, -2], [1, 1], [-2, -1]]  # rows A B C D E; the total weight is 14
     # Root, P = (2, -2), constant 4. Feature 0: cut 1 (4, 0), 2 (-2, -2), 3 (-4, 2), 4 (-6, 0); feature 1: (0, 2).
     #   The edge 6 is met first by cut 3; votes (-, +).
     # Left A B C, P = (3, -2): the votes (+, -) of above give 5. Constant 5; feature 0: cut 1 (5, 0), 2 (-1, -2);
@@ -149,7 +149,7 @@ def test_tree_of_three_cuts_by_hand(backend: Backend) -> None:
         4: [[-1, -1], [1, 1], [-1, -1], [1, 1], [-1, -1]],
     }
     for max_leaf_nodes, edge in edges.items():
-        weak = grow(backend, codes, q, max_leaf_nodes)
+        weak = grow(backend, codes, quantised, max_leaf_nodes)
         assert weak.edge == edge
         assert weak.tree.n_leaves == min(max_leaf_nodes, 4)
         assert votes_of_rows(backend, weak).tolist() == votes[min(max_leaf_nodes, 4)]
@@ -163,7 +163,7 @@ def test_tree_of_three_cuts_by_hand(backend: Backend) -> None:
 
 
 def test_leaf_that_is_popped_for_its_constant_classifier(backend: Backend) -> None:
-    q = [[3, -2], [2, 2], [-1, 2], [-1, -4]]  # the total weight is 17
+    quantised = [[3, -2], [2, 2], [-1, 2], [-1, -4]]  # the total weight is 17
     # Root, P = (3, -2), constant 5: cut 1 (-3, 2), 2 (-7, -2), 3 (-5, -6): edge 11, votes (-, -).
     # Right, row 4: the votes (-, -) have the edge 5, nothing is better: key 0.
     # Left, rows 1 2 3, P = (4, 2): the votes (+, +) give 6. Constant 6; cut 1 (-2, 6), 2 (-6, 2): edge 8 by the lower cut,
@@ -174,7 +174,7 @@ def test_leaf_that_is_popped_for_its_constant_classifier(backend: Backend) -> No
     # Edges: 11 + 2 + 2 = 15 = 5 + 4 + 1 + 5.
     edges = {2: 11, 3: 13, 4: 15, 8: 15}
     for max_leaf_nodes, edge in edges.items():
-        weak = grow(backend, [[1, 2, 3, 4]], q, max_leaf_nodes)
+        weak = grow(backend, [[1, 2, 3, 4]], quantised, max_leaf_nodes)
         assert weak.edge == edge
         assert weak.tree.n_leaves == min(max_leaf_nodes, 3)
     assert votes_of_rows(backend, weak).tolist() == [[1, -1], [1, 1], [1, 1], [-1, -1]]
@@ -188,11 +188,11 @@ def test_leaf_that_is_popped_for_its_constant_classifier(backend: Backend) -> No
 @untimed
 @given(small_problems())
 def test_stump_against_all_cuts(problem: tuple[np.ndarray, np.ndarray]) -> None:
-    codes, q = problem
-    best = best_stump(codes.tolist(), q.tolist(), range(len(q)), bins_of(codes))
-    expected = [[v * best.phi(codes.tolist(), i) for v in best.votes] for i in range(len(q))]
+    codes, quantised = problem
+    best = best_stump(codes.tolist(), quantised.tolist(), range(len(quantised)), bins_of(codes))
+    expected = [[v * best.phi(codes.tolist(), i) for v in best.votes] for i in range(len(quantised))]
     for backend in BACKENDS:
-        weak = grow(backend, codes, q, 2)
+        weak = grow(backend, codes, quantised, 2)
         assert weak.edge == best.score
         if best.score:
             assert cut_of(weak) == ((best.feature, best.cut, best.missing_left) if best.feature >= 0 else None)
@@ -202,17 +202,17 @@ def test_stump_against_all_cuts(problem: tuple[np.ndarray, np.ndarray]) -> None:
 @untimed
 @given(small_problems(), st.integers(1, 7))
 def test_tree_against_figure_2(problem: tuple[np.ndarray, np.ndarray], n_inner: int) -> None:
-    codes, q = problem
-    expected = hamming_tree(codes.tolist(), q.tolist(), bins_of(codes), n_inner)
+    codes, quantised = problem
+    expected = hamming_tree(codes.tolist(), quantised.tolist(), bins_of(codes), n_inner)
     for backend in BACKENDS:
-        weak = grow(backend, codes, q, n_inner + 1)
-        assert weak.edge == sum(expected.gains) == expected.edge(q.tolist())
+        weak = grow(backend, codes, quantised, n_inner + 1)
+        assert weak.edge == sum(expected.gains) == expected.edge(quantised.tolist())
         tree = weak.tree
         cuts = zip(tree.feature.tolist(), tree.cut.tolist(), tree.missing_left.tolist(), strict=True)
         assert sorted(cuts) == sorted(expected.cuts)
         assert tree.n_leaves == len(expected.cuts) + 1
         votes = votes_of_rows(backend, weak)
-        assert votes.tolist() == [list(expected.votes[i]) for i in range(len(q))]
+        assert votes.tolist() == [list(expected.votes[i]) for i in range(len(quantised))]
         # The finished tree sends the rows where the growing one left them.
         applied = backend.get(backend.apply(tree, backend.load(coded(codes))))
         assert tree.values[applied].tolist() == votes.tolist()
@@ -223,19 +223,19 @@ def test_tree_against_figure_2(problem: tuple[np.ndarray, np.ndarray], n_inner: 
 def test_tree_with_a_smallest_leaf_against_figure_2(
     problem: tuple[np.ndarray, np.ndarray], n_inner: int, minimum: int, seed: int
 ) -> None:
-    codes, q = problem
-    counts = np.random.default_rng(seed).integers(0, 6, len(q))
+    codes, quantised = problem
+    counts = np.random.default_rng(seed).integers(0, 6, len(quantised))
     limit = Limit(counts.tolist(), minimum)
-    expected = hamming_tree(codes.tolist(), q.tolist(), bins_of(codes), n_inner, limit)
+    expected = hamming_tree(codes.tolist(), quantised.tolist(), bins_of(codes), n_inner, limit)
     for backend in BACKENDS:
-        weak = grow(backend, codes, q, n_inner + 1, limit)
+        weak = grow(backend, codes, quantised, n_inner + 1, limit)
         assert weak.edge == sum(expected.gains)
         tree = weak.tree
         cuts = zip(tree.feature.tolist(), tree.cut.tolist(), tree.missing_left.tolist(), strict=True)
         assert sorted(cuts) == sorted(expected.cuts)
-        assert votes_of_rows(backend, weak).tolist() == [list(expected.votes[i]) for i in range(len(q))]
+        assert votes_of_rows(backend, weak).tolist() == [list(expected.votes[i]) for i in range(len(quantised))]
         if tree.n_leaves > 1:
-            leaf = weak.leaf[backend.get(weak.group)]
+            leaf = weak.leaf[backend.get(weak.leaf_index)]
             assert np.bincount(leaf, counts, tree.n_leaves).min() >= minimum
 
 
@@ -243,31 +243,31 @@ def test_tree_with_a_smallest_leaf_against_figure_2(
 @given(small_problems(), st.integers(1, 5), st.integers(0, 2**32))
 def test_tree_in_fractions(problem: tuple[np.ndarray, np.ndarray], n_inner: int, seed: int) -> None:
     # Weights of 20 bits are quantised without rounding, so the edge of figure 2 in fractions is met exactly.
-    codes, q = problem
+    codes, quantised = problem
     rng = np.random.default_rng(seed)
-    state = rng.integers(0, 2**20, q.shape) / 2.0**20
+    state = rng.integers(0, 2**20, quantised.shape) / 2.0**20
     state[0, 0] = 1.0
-    signs = np.where(q < 0, -1, 1).astype(np.int8)
-    repeat = rng.integers(1, 4, len(q)).astype(np.int32)
+    signs = np.where(quantised < 0, -1, 1).astype(np.int8)
+    frequency_weight = rng.integers(1, 4, len(quantised)).astype(np.int32)
     exact = [
         [int(r) * int(s) * Fraction(w) for w, s in zip(*row, strict=True)]
-        for r, row in zip(repeat, zip(state.tolist(), signs, strict=True), strict=True)
+        for r, row in zip(frequency_weight, zip(state.tolist(), signs, strict=True), strict=True)
     ]
     expected = hamming_tree(codes.tolist(), exact, bins_of(codes), n_inner)
     for backend in BACKENDS:
-        on_device = [backend.put(a) for a in (state, signs, repeat)]
-        stats = backend.statistics(*on_device, int(repeat.sum()), float(state.max()))
+        on_device = [backend.put(a) for a in (state, signs, frequency_weight)]
+        stats = backend.statistics(*on_device, int(frequency_weight.sum()), float(state.max()))
         weak = HammingTree(n_inner + 1)(backend, backend.load(coded(codes)), stats)
         assert Fraction(weak.edge, 2**stats.shift) == expected.edge(exact)
-        assert votes_of_rows(backend, weak).tolist() == [list(expected.votes[i]) for i in range(len(q))]
+        assert votes_of_rows(backend, weak).tolist() == [list(expected.votes[i]) for i in range(len(quantised))]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_larger_tree_against_figure_2(backend: Backend, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    codes, q = rng.integers(seed % 2, 9, (3, 60)).astype(np.uint8), rng.integers(-9, 10, (60, 5))
-    expected = hamming_tree(codes.tolist(), q.tolist(), bins_of(codes), 12)
-    weak = grow(backend, codes, q, 13)
-    assert weak.edge == expected.edge(q.tolist())
+    codes, quantised = rng.integers(seed % 2, 9, (3, 60)).astype(np.uint8), rng.integers(-9, 10, (60, 5))
+    expected = hamming_tree(codes.tolist(), quantised.tolist(), bins_of(codes), 12)
+    weak = grow(backend, codes, quantised, 13)
+    assert weak.edge == expected.edge(quantised.tolist())
     assert votes_of_rows(backend, weak).tolist() == [list(expected.votes[i]) for i in range(60)]
-    assert float(weak.tree.gain.sum()) <= weak.edge / np.abs(q).sum() + 1e-15
+    assert float(weak.tree.gain.sum()) <= weak.edge / np.abs(quantised).sum() + 1e-15

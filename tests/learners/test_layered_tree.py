@@ -28,7 +28,7 @@ class Naive:
     """The procedure of section 4.4 in float64 over the rows of a problem with integer weights q, signed by the label."""
 
     codes: NDArray[np.int64]
-    q: NDArray[np.int64]
+    quantised: NDArray[np.int64]
 
     def stumps(self) -> list[Signs]:
         """What every cut says of every row; +1 everywhere comes first."""
@@ -40,7 +40,7 @@ class Naive:
         return found
 
     def sides(self, f: Signs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        agrees = f[:, None] * self.q
+        agrees = f[:, None] * self.quantised
         return np.where(agrees > 0, agrees, 0).sum(axis=0), np.where(agrees < 0, -agrees, 0).sum(axis=0)
 
     def best_loss(self, f: Signs) -> float:
@@ -62,7 +62,7 @@ class Naive:
         leaf = (best > 0).astype(int)
         for _ in range(depth - 1):
             a = self.smoothed_coefficients(best)
-            r = (self.q * np.sinh(a)).sum(axis=1)
+            r = (self.quantised * np.sinh(a)).sum(axis=1)
             deeper, leaves = best.copy(), 2 * leaf
             for which in np.unique(leaf):
                 inside = leaf == which
@@ -85,16 +85,19 @@ def random_problem(seed: int, n_rows: int, n_features: int, n_classes: int) -> N
 
 def grow(naive: Naive, backend: Backend, depth: int) -> tuple[SignTree, Signs]:
     """The learner's tree, and what it says of every row."""
-    data, stats = backend.load(coded(naive.codes, [8] * len(naive.codes))), stats_of(backend, naive.q)
-    state, signs = backend.put(abs(naive.q).astype(float)), backend.put(np.where(naive.q < 0, -1, 1).astype(np.int8))
-    repeat = backend.put(np.ones(len(naive.q), np.int32))
+    data, stats = backend.load(coded(naive.codes, [8] * len(naive.codes))), stats_of(backend, naive.quantised)
+    state, signs = (
+        backend.put(abs(naive.quantised).astype(float)),
+        backend.put(np.where(naive.quantised < 0, -1, 1).astype(np.int8)),
+    )
+    frequency_weight = backend.put(np.ones(len(naive.quantised), np.int32))
 
     def project(coefficients: NDArray[np.float64]) -> Stats:
         r, sides, maximum = backend.project(state, signs, coefficients)
-        return backend.statistics(r, sides, repeat, len(naive.q), maximum)
+        return backend.statistics(r, sides, frequency_weight, len(naive.quantised), maximum)
 
     grown = LayeredTree(depth)(backend, data, stats, project)
-    return grown, grown.tree.values[:, 0][np.array(backend.get(grown.group))].astype(np.int64)
+    return grown, grown.tree.values[:, 0][np.array(backend.get(grown.leaf_index))].astype(np.int64)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -108,7 +111,7 @@ def test_stump_is_the_best_of_all(backend: Backend, seed: int) -> None:
     assert grown.coefficients == pytest.approx(naive.smoothed_coefficients(f), abs=1e-14)
     assert grown.loss == pytest.approx(naive.loss(f, grown.coefficients), rel=1e-12)
     whole = naive.best_loss(np.ones_like(f))
-    assert grown.tree.gain.sum() == pytest.approx((whole - best) / abs(naive.q).sum(), rel=1e-9, abs=1e-15)
+    assert grown.tree.gain.sum() == pytest.approx((whole - best) / abs(naive.quantised).sum(), rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize("depth", [2, 3, 4])
@@ -173,10 +176,10 @@ def test_the_loss_with_coefficients_held_fixed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     f, a = rng.choice([-1, 1], 40), rng.normal(size=3)
     backend = NumpyBackend()
-    signs = np.where(naive.q < 0, -1, 1).astype(np.int8)
-    r, sides, _ = backend.project(abs(naive.q).astype(float), signs, np.sinh(a))
-    direct = float((abs(naive.q) * np.exp(-signs * f[:, None] * a)).sum())
-    assert float((abs(naive.q) * np.cosh(a)).sum() - (f * (r * sides)[:, 0]).sum()) == pytest.approx(direct, rel=1e-12)
+    signs = np.where(naive.quantised < 0, -1, 1).astype(np.int8)
+    r, sides, _ = backend.project(abs(naive.quantised).astype(float), signs, np.sinh(a))
+    direct = float((abs(naive.quantised) * np.exp(-signs * f[:, None] * a)).sum())
+    assert float((abs(naive.quantised) * np.cosh(a)).sum() - (f * (r * sides)[:, 0]).sum()) == pytest.approx(direct, rel=1e-12)
 
 
 sides = st.lists(st.tuples(st.integers(0, 2**30 - 1), st.integers(0, 2**30 - 1)), min_size=1, max_size=4)

@@ -125,7 +125,7 @@ def test_seeds() -> None:
     assert seeds == [None, 7, None]
     model = fit("adaboost-mh", early_stopping=True)
     assert json_of(model)["seed"] == model._seed
-    model = fit("adaboost-mh", random_state=np.random.default_rng(0), feature_fraction=0.5)
+    model = fit("adaboost-mh", random_state=np.random.default_rng(0), max_features=0.5)
     assert json_of(model)["seed"] == json_of(model)["parameters"]["random_state"] == model._seed
 
 

@@ -116,7 +116,7 @@ print(model.device_, model.score(X, X[:, 0] > 9))
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", 0, 7, np.int64(0)])
 def test_a_gpu_that_was_asked_for_and_is_not_there(device: Any) -> None:
     model = make(device="cpu").fit(X, Y)
-    if availability.trouble(int(device) if isinstance(device, Integral) else 1 if device == "cuda:1" else None) is None:
+    if availability.problem(int(device) if isinstance(device, Integral) else 1 if device == "cuda:1" else None) is None:
         pytest.skip(f"there is such a GPU: {device!r}")
     with pytest.raises(DeviceUnavailableError, match="cuda"):
         make(device=device).fit(X, Y)

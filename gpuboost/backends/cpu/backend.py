@@ -89,13 +89,13 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
             return self.maximum(state.weight)
         return float(max(self.team.map(row_loops.maximum, len(state), 2 * state.size, state)))
 
-    def channel_sums(self, state: State, repeat: NDArray[np.int32], shift: int) -> IntArray:
+    def channel_sums(self, state: State, frequency_weight: NDArray[np.int32], shift: int) -> IntArray:
         scale = float(np.ldexp(1.0, shift))
         if isinstance(state, OneHot):
-            own = (state.weight, state.label, repeat, scale, state.n_classes)
+            own = (state.weight, state.label, frequency_weight, scale, state.n_classes)
             parts = self.team.map(one_hot_module.class_sums, len(state.label), 4 * len(state.label), *own)
         else:
-            parts = self.team.map(row_loops.channel_sums, len(state), 4 * state.size, state, repeat, scale)
+            parts = self.team.map(row_loops.channel_sums, len(state), 4 * state.size, state, frequency_weight, scale)
         sums: IntArray = np.sum(parts, axis=0)
         return sums
 
@@ -103,73 +103,81 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
         self,
         state: State,
         signs: NDArray[np.int8],
-        repeat: NDArray[np.int32],
+        frequency_weight: NDArray[np.int32],
         shift: int,
         counts: Counts | None = None,
     ) -> Stats:
         if isinstance(state, OneHot):
-            return self._quantise_classes(state, repeat, shift, counts)
+            return self._quantise_classes(state, frequency_weight, shift, counts)
         n_rows, n_classes = state.shape
         n_channels = n_classes + (counts is not None)
-        q = np.zeros((n_rows, padded(n_channels)), np.int32)  # never reused: other sets of the same size have statistics too
+        quantised = np.zeros(
+            (n_rows, padded(n_channels)), np.int32
+        )  # never reused: other sets of the same size have statistics too
         scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(row_loops.quantise, n_rows, 4 * state.size, state, signs, repeat, scale, q)
-        signed, mass = np.sum(parts, axis=0)
+        parts = self.team.map(row_loops.quantise, n_rows, 4 * state.size, state, signs, frequency_weight, scale, quantised)
+        sums, sum_abs = np.sum(parts, axis=0)
         if counts is None:
-            return Stats(q[None], shift, signed, mass)
-        q[:, n_classes] = counts.of_row
-        signed = np.append(signed, counts.of_row.sum(dtype=np.int64))
-        return Stats(q[None], shift, signed, mass, counts.minimum)
+            return Stats(quantised[None], shift, sums, sum_abs)
+        quantised[:, n_classes] = counts.of_row
+        sums = np.append(sums, counts.of_row.sum(dtype=np.int64))
+        return Stats(quantised[None], shift, sums, sum_abs, counts.minimum)
 
-    def _quantise_classes(self, state: OneHot, repeat: NDArray[np.int32], shift: int, counts: Counts | None) -> Stats:
+    def _quantise_classes(self, state: OneHot, frequency_weight: NDArray[np.int32], shift: int, counts: Counts | None) -> Stats:
         n_rows = len(state.label)
-        q = np.empty((n_rows, 2 if counts is None else 3), np.int32)
-        own = (state.weight, state.label, repeat, float(np.ldexp(1.0, shift)), state.n_classes, q)
-        mass: IntArray = np.sum(self.team.map(one_hot_module.quantise, n_rows, 4 * n_rows, *own), axis=0)
+        quantised = np.empty((n_rows, 2 if counts is None else 3), np.int32)
+        own = (state.weight, state.label, frequency_weight, float(np.ldexp(1.0, shift)), state.n_classes, quantised)
+        sum_abs: IntArray = np.sum(self.team.map(one_hot_module.quantise, n_rows, 4 * n_rows, *own), axis=0)
         if counts is None:
-            return Stats(q[None], shift, mass, mass, one_hot=True)
-        q[:, COUNT] = counts.of_row
-        signed = np.append(mass, counts.of_row.sum(dtype=np.int64))
-        return Stats(q[None], shift, signed, mass, counts.minimum, one_hot=True)
+            return Stats(quantised[None], shift, sum_abs, sum_abs, one_hot=True)
+        quantised[:, COUNT] = counts.of_row
+        sums = np.append(sum_abs, counts.of_row.sum(dtype=np.int64))
+        return Stats(quantised[None], shift, sums, sum_abs, counts.minimum, one_hot=True)
 
-    def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
-        q = stats.q[0]
-        out = np.zeros_like(q)
-        parts = self.team.map(row_loops.flip, len(q), 4 * q.size, q, group, signs, stats.n_channels, out)
-        return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.mass, stats.min_count)
+    def flip(self, stats: Stats, leaf_index: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
+        quantised = stats.quantised[0]
+        out = np.zeros_like(quantised)
+        parts = self.team.map(
+            row_loops.flip, len(quantised), 4 * quantised.size, quantised, leaf_index, signs, stats.n_channels, out
+        )
+        return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.sum_abs, stats.min_count)
 
-    def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
-        q = stats.q[0]
+    def leaf_sums(self, stats: Stats, leaf_index: NDArray[Any], n_leaves: int) -> tuple[IntArray, IntArray]:
+        quantised = stats.quantised[0]
         if stats.one_hot:
-            parts = self.team.map(one_hot_module.group_sums, len(q), 8 * len(q), q, group, n_groups, stats.n_classes)
+            parts = self.team.map(
+                one_hot_module.leaf_sums, len(quantised), 8 * len(quantised), quantised, leaf_index, n_leaves, stats.n_classes
+            )
             sums: IntArray = np.sum(parts, axis=0)
             return sums, sums
-        parts = self.team.map(row_loops.group_sums, len(q), 8 * q.size, q, group, n_groups, stats.n_classes)
-        signed, mass = np.sum(parts, axis=0)
-        return signed, mass
+        parts = self.team.map(
+            row_loops.leaf_sums, len(quantised), 8 * quantised.size, quantised, leaf_index, n_leaves, stats.n_classes
+        )
+        sums, sum_abs = np.sum(parts, axis=0)
+        return sums, sum_abs
 
-    def row_mass(self, stats: Stats) -> IntArray:
-        q = stats.q
+    def row_weights(self, stats: Stats) -> IntArray:
+        quantised = stats.quantised
         if stats.one_hot:
-            weight: IntArray = q[:, :, WEIGHT].astype(np.int64)
+            weight: IntArray = quantised[:, :, WEIGHT].astype(np.int64)
             return weight
         first = stats.n_classes - 1 if stats.criterion == "newton" else 0
-        mass = np.empty(q.shape[:2], np.int64)
-        own = (q.reshape(-1, q.shape[2]), first, stats.n_classes, mass.reshape(-1))
-        self.team.map(row_loops.row_mass, mass.size, 2 * q.size, *own)
-        return mass
+        sum_abs = np.empty(quantised.shape[:2], np.int64)
+        own = (quantised.reshape(-1, quantised.shape[2]), first, stats.n_classes, sum_abs.reshape(-1))
+        self.team.map(row_loops.row_weights, sum_abs.size, 2 * quantised.size, *own)
+        return sum_abs
 
     def reweight(
         self,
         state: State,
         signs: NDArray[np.int8],
-        group: NDArray[Any],
+        leaf_index: NDArray[Any],
         table: NDArray[np.float64],
     ) -> float:
         if isinstance(state, OneHot):
-            own, n_rows = (state.weight, state.label, group, table), len(state.label)
+            own, n_rows = (state.weight, state.label, leaf_index, table), len(state.label)
             return float(max(self.team.map(one_hot_module.reweight, n_rows, 4 * n_rows, *own)))
-        return float(max(self.team.map(row_loops.reweight, len(state), 4 * state.size, state, signs, group, table)))
+        return float(max(self.team.map(row_loops.reweight, len(state), 4 * state.size, state, signs, leaf_index, table)))
 
     def project(
         self, state: NDArray[np.float64], signs: NDArray[np.int8], coefficients: NDArray[np.float64]
@@ -220,21 +228,21 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
             scores,
         )
 
-    def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
-        self.team.map(row_loops.add_scores, len(scores), 2 * scores.size, scores, group, values)
+    def add_scores(self, scores: NDArray[np.float64], leaf_index: NDArray[Any], values: NDArray[np.float64]) -> None:
+        self.team.map(row_loops.add_scores, len(scores), 2 * scores.size, scores, leaf_index, values)
 
     def add_trees(
-        self, scores: NDArray[np.float64], groups: Sequence[NDArray[Any]], values: Sequence[NDArray[np.float64]]
+        self, scores: NDArray[np.float64], leaf_indices: Sequence[NDArray[Any]], values: Sequence[NDArray[np.float64]]
     ) -> None:
         """All trees for some rows at a time, whose scores stay in the second-level cache."""
         n_rows, at_once = len(scores), max(1, 2**17 // scores.shape[1])
 
         def share(lo: int, hi: int) -> None:
             for first in range(lo, hi, at_once):
-                for group, own in zip(groups, values, strict=True):
-                    row_loops.add_scores(first, min(first + at_once, hi), scores, group, own)
+                for leaf_index, own in zip(leaf_indices, values, strict=True):
+                    row_loops.add_scores(first, min(first + at_once, hi), scores, leaf_index, own)
 
-        self.team.map(share, n_rows, 2 * scores.size * len(groups))
+        self.team.map(share, n_rows, 2 * scores.size * len(leaf_indices))
 
     def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
         loop = row_loops.class_errors if target.ndim == 1 else row_loops.sign_errors

@@ -8,7 +8,7 @@ waiting: list[Callable[[], object]] = []
 """Called, each once, before the next loop is compiled."""
 
 
-def tell() -> None:
+def notify_once() -> None:
     """Call those who wait."""
     while waiting:
         waiting.pop()()

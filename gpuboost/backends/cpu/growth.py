@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, LEFT, SLOT, START, STOP, Frontier, Start, Stats, new_nodes, root_bounds
+from gpuboost.backends.base import LEFT, SLOT, START, STOP, WHOLE, Frontier, GrowthScope, Stats, new_nodes, root_bounds
 from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.loops import growth as growth_loops
 from gpuboost.backends.cpu.loops import histograms as histogram_loops
@@ -34,19 +34,19 @@ class CpuTrees:
     scratch: dict[Any, Any]
     _scratch: Callable[..., NDArray[Any]]
 
-    def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
-        first = self._first_rows(stats, start, data.n_rows)
-        nodes = new_nodes(root_bounds(stats, start, len(first)), max_leaves)
+    def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
+        first = self._first_rows(stats, scope, data.n_rows)
+        nodes = new_nodes(root_bounds(stats, scope, len(first)), max_leaves)
         n_trees = len(nodes)
         totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
-        rows = self._scratch("rows", (1 if start.bounds is not None else n_trees, len(first)), np.int32)
+        rows = self._scratch("rows", (1 if scope.bounds is not None else n_trees, len(first)), np.int32)
         rows[:] = first
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
         for t in range(n_trees):
-            totals[t, 0] = self._root_total(frontier, t, start)
-        frontier.work["mass"] = np.stack([self._root_mass(frontier, t, start) for t in range(n_trees)])
-        frontier.work["usable"], frontier.work["masks"] = self._features(data, start)
-        if start.quick:
+            totals[t, 0] = self._root_total(frontier, t, scope)
+        frontier.work["sum_abs"] = np.stack([self._root_mass(frontier, t, scope) for t in range(n_trees)])
+        frontier.work["usable"], frontier.work["masks"] = self._features(data, scope)
+        if scope.pruning:
             self.pruning.begin(frontier, max_leaves)
         return frontier
 
@@ -61,60 +61,60 @@ class CpuTrees:
         )
         return self._scratch("histograms", shape, np.int32)
 
-    def _first_rows(self, stats: Stats, start: Start, n_rows: int) -> NDArray[np.int32]:
+    def _first_rows(self, stats: Stats, scope: GrowthScope, n_rows: int) -> NDArray[np.int32]:
         """Return the rows of the roots, without those that add to no sum where it is cheap to know them."""
         rows: NDArray[np.int32]
-        if start.rows is not None:
-            rows = start.rows
+        if scope.sample_indices is not None:
+            rows = scope.sample_indices
         elif stats.one_hot and not stats.min_count:
-            rows = one_hot.rows_with_weight(stats.q[0])
+            rows = one_hot.rows_with_weight(stats.quantised[0])
         else:
             rows = self._arange(n_rows)
         return rows
 
-    def _root_total(self, frontier: Frontier, t: int, start: Start) -> IntArray:
+    def _root_total(self, frontier: Frontier, t: int, scope: GrowthScope) -> IntArray:
         stats = frontier.stats
-        if start.rows is None and len(stats.q) == 1:
-            return stats.signed
+        if scope.sample_indices is None and len(stats.quantised) == 1:
+            return stats.sum
         total: IntArray
-        if start.rows is None and stats.totals is not None:
+        if scope.sample_indices is None and stats.totals is not None:
             total = stats.totals[t]
             return total
-        q = self._root_q(frontier, t, start)
+        quantised = self._root_q(frontier, t, scope)
         if stats.one_hot:
             total = np.zeros(stats.n_channels, np.int64)
-            np.add.at(total, q[:, CLASS], q[:, WEIGHT])
-            total[stats.n_classes :] = q[:, COUNT:].sum(axis=0, dtype=np.int64)
+            np.add.at(total, quantised[:, CLASS], quantised[:, WEIGHT])
+            total[stats.n_classes :] = quantised[:, COUNT:].sum(axis=0, dtype=np.int64)
         else:
-            total = q[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
+            total = quantised[:, : stats.n_channels].sum(axis=0, dtype=np.int64)
         return total
 
-    def _root_mass(self, frontier: Frontier, t: int, start: Start) -> IntArray:
-        """Return the sums of abs(q) over the rows of a root, for the criterion "rebel"; none for others."""
+    def _root_mass(self, frontier: Frontier, t: int, scope: GrowthScope) -> IntArray:
+        """Return the sums of abs(quantised) over the rows of a root, for the criterion "rebel"; none for others."""
         stats = frontier.stats
         if stats.criterion != "rebel":
             return np.zeros(0, np.int64)
-        if start.rows is None and len(stats.q) == 1:
-            return stats.mass
-        mass: IntArray = abs(self._root_q(frontier, t, start)[:, : stats.n_classes]).sum(axis=0, dtype=np.int64)
-        return mass
+        if scope.sample_indices is None and len(stats.quantised) == 1:
+            return stats.sum_abs
+        sum_abs: IntArray = abs(self._root_q(frontier, t, scope)[:, : stats.n_classes]).sum(axis=0, dtype=np.int64)
+        return sum_abs
 
-    def _root_q(self, frontier: Frontier, t: int, start: Start) -> NDArray[np.int32]:
+    def _root_q(self, frontier: Frontier, t: int, scope: GrowthScope) -> NDArray[np.int32]:
         """Return the statistics of the rows that tree t starts from."""
-        q: NDArray[np.int32] = of_tree(frontier.stats.q, t)
-        if start.rows is None:
-            return q
+        quantised: NDArray[np.int32] = of_tree(frontier.stats.quantised, t)
+        if scope.sample_indices is None:
+            return quantised
         first, stop = frontier.nodes[t, 0, [START, STOP]]
-        own: NDArray[np.int32] = q[of_tree(frontier.rows, t)[first:stop]]
+        own: NDArray[np.int32] = quantised[of_tree(frontier.rows, t)[first:stop]]
         return own
 
-    def _features(self, data: CpuMatrix, start: Start) -> tuple[IntArray, NDArray[np.uint64]]:
+    def _features(self, data: CpuMatrix, scope: GrowthScope) -> tuple[IntArray, NDArray[np.uint64]]:
         """Return the features that may be cut, and for each block the bits of its features that count."""
         n_blocks, _, width = data.blocks.shape
         allowed = np.zeros(n_blocks * width, bool)
         allowed[data.usable] = True
-        if start.features is not None:
-            allowed[: len(start.features)] &= start.features
+        if scope.feature_mask is not None:
+            allowed[: len(scope.feature_mask)] &= scope.feature_mask
         bits = np.zeros((n_blocks, 64), bool)
         bits[:, :width] = allowed.reshape(n_blocks, width)
         return np.flatnonzero(allowed), np.packbits(bits, axis=1, bitorder="little").view(np.uint64)[:, 0]
@@ -137,8 +137,8 @@ class CpuTrees:
             elif current >= 0 and table[current, LEFT]:
                 yield t, *growth_loops.order_children(table, current)
 
-    def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        data, q, table = frontier.data, frontier.stats.q, frontier.nodes
+    def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        data, quantised, table = frontier.data, frontier.stats.quantised, frontier.nodes
         usable, masks = frontier.work["usable"], frontier.work["masks"]
         n_rows = int((table[:, nodes[-1], STOP] - table[:, nodes[0], START]).max()) if self.team.n_threads > 1 else 0
         n_sums = n_rows * len(usable) + len(nodes) * int(data.bin_offsets[-1])
@@ -146,12 +146,12 @@ class CpuTrees:
         share = self.team.n_threads > 1 and n_sums * width >= self.team.WORTH_SHARING
         for t, small, large in self._siblings(frontier, nodes):
             if "division" in frontier.work:
-                self.pruning.expand(self.team, frontier, t, small, large, self._histograms(frontier)[t])
+                self.pruning.find_splits(self.team, frontier, t, small, large, self._histograms(frontier)[t])
                 continue
             if share:
                 self._expand_together(frontier, t, small, large)
                 continue
-            growth_loops.expand(
+            growth_loops.find_splits(
                 data.blocks,
                 masks,
                 usable,
@@ -159,12 +159,12 @@ class CpuTrees:
                 data.has_missing,
                 data.skipped,
                 of_tree(frontier.rows, t),
-                of_tree(q, t),
+                of_tree(quantised, t),
                 table[t],
                 frontier.totals[t],
                 frontier.edges[t],
                 self._histograms(frontier)[t],
-                frontier.work["mass"][t],
+                frontier.work["sum_abs"][t],
                 frontier.stats.n_classes,
                 frontier.stats.min_count,
                 criterion_number(frontier.stats),
@@ -176,7 +176,7 @@ class CpuTrees:
 
     def _expand_together(self, frontier: Frontier, t: int, small: int, large: int) -> None:
         """The same as `gpuboost.backends.cpu.loops.growth.expand`, shared by the team."""
-        data, q, table = frontier.data, of_tree(frontier.stats.q, t), frontier.nodes[t]
+        data, quantised, table = frontier.data, of_tree(frontier.stats.quantised, t), frontier.nodes[t]
         histograms, usable, masks = self._histograms(frontier)[t], frontier.work["usable"], frontier.work["masks"]
         totals, edges = frontier.totals[t], frontier.edges[t]
         rows = of_tree(frontier.rows, t)[table[small, START] : table[small, STOP]]
@@ -193,7 +193,7 @@ class CpuTrees:
             parts, sums = histograms[:0], histograms[slot : slot + 1]
         else:
             parts = sums = self._scratch("parts", (n_chunks, *child.shape), np.int32)
-        counting = (data.blocks, masks, data.skipped, data.bin_offsets, rows, q, sums)
+        counting = (data.blocks, masks, data.skipped, data.bin_offsets, rows, quantised, sums)
         if stats.one_hot:
             self.team.map(histogram_loops.histogram_of_classes, n_blocks * n_chunks, work, *counting, stats.n_classes)
         else:
@@ -203,7 +203,7 @@ class CpuTrees:
         own = (
             totals[small],
             totals[large],
-            frontier.work["mass"][t],
+            frontier.work["sum_abs"][t],
             stats.n_classes,
             stats.min_count,
             criterion_number(stats),
@@ -212,14 +212,14 @@ class CpuTrees:
             other,
             lanes,
         )
-        found = self.team.map(sweep_loops.finish, len(usable), child.size * (6 + n_chunks), *shared, *own)
+        found = self.team.map(sweep_loops.finish_histogram, len(usable), child.size * (6 + n_chunks), *shared, *own)
         for m, bests in zip((small, large), zip(*found, strict=True), strict=True):
             if m >= 0:
                 best = max(bests, key=lambda best: best[0])  # the first of equals: the lowest feature
                 histogram = histograms[table[m, SLOT]]
-                sweep_loops.settle(best, data.bin_offsets, histogram, table[m], totals[m], edges[m])
+                sweep_loops.store_split(best, data.bin_offsets, histogram, table[m], totals[m], edges[m])
 
-    def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
+    def run(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         """Give every thread whole trees, where there are enough of them."""
         if len(frontier.nodes) < self.team.n_threads:
             steps()
@@ -252,14 +252,14 @@ class CpuTrees:
                 data.has_missing,
                 data.skipped,
                 frontier.rows,
-                stats.q,
+                stats.quantised,
                 frontier.nodes,
                 frontier.totals,
                 frontier.edges,
                 frontier.current,
                 histograms[: math.prod(shape)].reshape(shape),
                 buffer,
-                work["mass"],
+                work["sum_abs"],
                 stats.n_classes,
                 stats.n_voting,
                 stats.min_count,
@@ -272,9 +272,9 @@ class CpuTrees:
         n_started = int((frontier.nodes[:, 0, STOP] - frontier.nodes[:, 0, START]).sum())
         self.team.map(share, len(frontier.nodes), 4 * n_started * len(work["usable"]) * width)
 
-    def select(self, frontier: Frontier) -> bool:
+    def pop_best_leaf(self, frontier: Frontier) -> bool:
         n_slots = slots_needed((frontier.nodes.shape[1] + 1) // 2)
-        found = growth_loops.select(frontier.step, frontier.nodes, frontier.current, n_slots)
+        found = growth_loops.pop_best_leaf(frontier.step, frontier.nodes, frontier.current, n_slots)
         frontier.step += 1
         return bool(found)
 
@@ -293,6 +293,6 @@ class CpuTrees:
         for t in range(len(out)):
             growth_loops.node_of_rows(f.rows[t], f.nodes[t], out[t])
         if f.rows.shape[1] < f.data.n_rows:  # of one tree, see `_first_rows`
-            own = (f.stats.q[0], f.data.blocks, f.nodes[0], out[0])
+            own = (f.stats.quantised[0], f.data.blocks, f.nodes[0], out[0])
             self.team.map(growth_loops.place_weightless, f.data.n_rows, 64 * f.data.n_rows, *own)
         return out

@@ -89,7 +89,7 @@ class Cache(NumbaCache):  # type: ignore[misc]
     def load_overload(self, *arguments: Any) -> Any:
         loop = super().load_overload(*arguments)
         if loop is None:
-            compiling.tell()
+            compiling.notify_once()
         return loop
 
     def save_overload(self, *arguments: Any) -> None:

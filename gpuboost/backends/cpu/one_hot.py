@@ -48,28 +48,30 @@ class OneHot:
 
 
 @compiled
-def class_sums(lo: int, hi: int, weight: Array, label: Array, repeat: Array, scale: float, n_classes: int) -> Array:
+def class_sums(lo: int, hi: int, weight: Array, label: Array, frequency_weight: Array, scale: float, n_classes: int) -> Array:
     sums = np.zeros(n_classes, np.int64)
     for i in range(lo, hi):
-        sums[label[i]] += np.int64(repeat[i]) * np.int64(np.rint(weight[i, 0] * scale))
+        sums[label[i]] += np.int64(frequency_weight[i]) * np.int64(np.rint(weight[i, 0] * scale))
     return sums
 
 
 @compiled
-def quantise(lo: int, hi: int, weight: Array, label: Array, repeat: Array, scale: float, n_classes: int, q: Array) -> Array:
+def quantise(
+    lo: int, hi: int, weight: Array, label: Array, frequency_weight: Array, scale: float, n_classes: int, quantised: Array
+) -> Array:
     sums = np.zeros(n_classes, np.int64)
     for i in range(lo, hi):
-        units = np.int32(np.int32(repeat[i]) * np.int32(np.rint(weight[i, 0] * scale)))
-        q[i, CLASS], q[i, WEIGHT] = label[i], units
+        units = np.int32(np.int32(frequency_weight[i]) * np.int32(np.rint(weight[i, 0] * scale)))
+        quantised[i, CLASS], quantised[i, WEIGHT] = label[i], units
         sums[label[i]] += np.int64(units)
     return sums
 
 
 @compiled
-def reweight(lo: int, hi: int, weight: Array, label: Array, group: Array, table: Array) -> Float:
+def reweight(lo: int, hi: int, weight: Array, label: Array, leaf_index: Array, table: Array) -> Float:
     largest = 0.0
     for i in range(lo, hi):
-        product = weight[i, 0] * table[group[i], 1, label[i]]
+        product = weight[i, 0] * table[leaf_index[i], 1, label[i]]
         product = product if product > STATE_FLOOR else STATE_FLOOR
         weight[i, 0] = product
         largest = product if product > largest else largest
@@ -77,19 +79,19 @@ def reweight(lo: int, hi: int, weight: Array, label: Array, group: Array, table:
 
 
 @compiled
-def group_sums(lo: int, hi: int, q: Array, group: Array, n_groups: int, n_classes: int) -> Array:
-    sums = np.zeros((n_groups, n_classes), np.int64)
+def leaf_sums(lo: int, hi: int, quantised: Array, leaf_index: Array, n_leaves: int, n_classes: int) -> Array:
+    sums = np.zeros((n_leaves, n_classes), np.int64)
     for i in range(lo, hi):
-        sums[group[i], q[i, CLASS]] += np.int64(q[i, WEIGHT])
+        sums[leaf_index[i], quantised[i, CLASS]] += np.int64(quantised[i, WEIGHT])
     return sums
 
 
 @compiled
-def rows_with_weight(q: Array) -> Array:
+def rows_with_weight(quantised: Array) -> Array:
     """Return the numbers of the rows whose weight is not 0."""
-    rows = np.empty(len(q), np.int32)
+    rows = np.empty(len(quantised), np.int32)
     n = 0
-    for i in range(len(q)):
+    for i in range(len(quantised)):
         rows[n] = i
-        n += q[i, WEIGHT] != 0
+        n += quantised[i, WEIGHT] != 0
     return rows[:n]

@@ -1,7 +1,7 @@
 """Vector operations that numba does not write by itself, for histograms and sweeps, and a hint to the caches.
 
-LLVM vectorises ``out[i, c] += q[j, c]`` over the class axis only behind a test that the two rows do not overlap, and for a
-dozen classes the test costs as much as the addition. And it does not turn 64 byte comparisons into the 64 bits that one
+LLVM vectorises ``out[i, c] += quantised[j, c]`` over the class axis only behind a test that the two rows do not overlap, and
+for a dozen classes the test costs as much as the addition. And it does not turn 64 byte comparisons into the 64 bits that one
 instruction gives. Here they are spelled out, in LLVM's own terms, for whatever vector units the machine has.
 
 None of them checks bounds; indices are uint64; arrays are contiguous and one-dimensional.
@@ -49,9 +49,9 @@ def _sum_of_lanes(builder: Any, vector: Any) -> Any:
 
 
 @intrinsic
-def add_vectors(typing_context: Any, out: Any, i: Any, q: Any, j: Any, lanes: Any) -> Any:
-    """``out[i:i + n] += q[j:j + n]`` for int32 arrays and n = 4 * len(lanes)."""
-    signature = types.void(out, types.uint64, q, types.uint64, lanes)
+def add_vectors(typing_context: Any, out: Any, i: Any, quantised: Any, j: Any, lanes: Any) -> Any:
+    """``out[i:i + n] += quantised[j:j + n]`` for int32 arrays and n = 4 * len(lanes)."""
+    signature = types.void(out, types.uint64, quantised, types.uint64, lanes)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = ir.VectorType(ir.IntType(32), LANES * len(signature.args[4]))

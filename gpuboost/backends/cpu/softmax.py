@@ -24,13 +24,15 @@ class CpuSoftmax:
     _scratch: Callable[..., NDArray[Any]]
 
     def largest_miss(self, rows: SoftmaxRows) -> float:
-        found = self.team.map(softmax_loops.largest_miss, len(rows.p), 4 * len(rows.p), rows.p, rows.target, rows.factor)
+        found = self.team.map(softmax_loops.largest_miss, len(rows.p), 4 * len(rows.p), rows.p, rows.target, rows.weight_scale)
         return float(max(found))
 
     def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[IntArray, IntArray]:
         scale = float(np.ldexp(1.0, shift))
         loop = softmax_loops.sums
-        found = self.team.map(loop, len(rows.p), 16 * rows.p.size, rows.p, rows.target, rows.repeat, rows.factor, scale)
+        found = self.team.map(
+            loop, len(rows.p), 16 * rows.p.size, rows.p, rows.target, rows.frequency_weight, rows.weight_scale, scale
+        )
         gradient, curvature = np.sum(found, axis=0)
         return gradient, curvature
 
@@ -44,36 +46,42 @@ class CpuSoftmax:
         weights: NDArray[np.int32] | None = None,
     ) -> Stats:
         n_rows, n_channels = len(rows.p), 3 + (weights is not None)
-        q = self._scratch("softmax", (len(pairs), n_rows, padded(n_channels)), np.int32)
-        q[:, :, n_channels:] = 0
+        quantised = self._scratch("softmax", (len(pairs), n_rows, padded(n_channels)), np.int32)
+        quantised[:, :, n_channels:] = 0
         scales = (float(np.ldexp(1.0, gradient_shift)), float(np.ldexp(1.0, curvature_shift)))
         given = np.zeros(0, np.int32) if weights is None else weights
-        own = (rows.p, rows.target, rows.repeat, rows.factor)
-        parts = self.team.map(softmax_loops.statistics, n_rows, 16 * q.size, *own, pairs, *scales, given, counts.of_row, q)
-        signed, mass = (np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
-        return Stats(q, gradient_shift, signed.sum(axis=0), mass.sum(axis=0), counts.minimum, "newton", totals=signed)
+        own = (rows.p, rows.target, rows.frequency_weight, rows.weight_scale)
+        parts = self.team.map(
+            softmax_loops.statistics, n_rows, 16 * quantised.size, *own, pairs, *scales, given, counts.of_row, quantised
+        )
+        sums, sum_abs = (np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
+        return Stats(quantised, gradient_shift, sums.sum(axis=0), sum_abs.sum(axis=0), counts.minimum, "newton", totals=sums)
 
-    def softmax_step(self, p: Floats, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]) -> None:
+    def softmax_update(
+        self, p: Floats, leaf_indices: NDArray[Any], pairs: IntArray, multipliers: Floats, trees: Sequence[int]
+    ) -> None:
         work = 8 * len(p) * (len(trees) + p.shape[1])
-        self.team.map(softmax_loops.step, len(p), work, p, groups, pairs, factors, np.array(trees, np.int64))
+        self.team.map(softmax_loops.step, len(p), work, p, leaf_indices, pairs, multipliers, np.array(trees, np.int64))
 
-    def stack(self, groups: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        return np.stack(groups)
+    def stack(self, leaf_indices: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(leaf_indices)
 
     def softmax_losses(
         self,
         rows: SoftmaxRows,
-        groups: NDArray[Any],
+        leaf_indices: NDArray[Any],
         pairs: IntArray,
-        factors: Floats,
+        multipliers: Floats,
         candidates: Sequence[Sequence[int]],
         shift: int,
     ) -> IntArray:
         trees = np.array([t for trees in candidates for t in trees], np.int64)
         bounds = np.cumsum([0, *(len(trees) for trees in candidates)])
-        own = (rows.p, rows.target, rows.repeat, rows.factor)
+        own = (rows.p, rows.target, rows.frequency_weight, rows.weight_scale)
         work = 8 * len(rows.p) * (len(trees) + len(candidates) * (16 + rows.p.shape[1]))
         scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(softmax_loops.losses, len(rows.p), work, *own, groups, pairs, factors, trees, bounds, scale)
+        parts = self.team.map(
+            softmax_loops.losses, len(rows.p), work, *own, leaf_indices, pairs, multipliers, trees, bounds, scale
+        )
         found: IntArray = np.sum(parts, axis=0)
         return found

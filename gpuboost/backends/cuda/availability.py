@@ -1,4 +1,4 @@
-"""What of CUDA this machine has, and what keeps it from being used: `trouble`.
+"""What of CUDA this machine has, and what keeps it from being used: `problem`.
 
 Nothing here runs before CUDA is asked for, except the note that `before_fork` takes. What is found of the installation, and
 that a device works, is remembered for the process.
@@ -31,7 +31,7 @@ INITIALIZATION_ERROR, NO_DEVICE = 3, 100
 
 
 @dataclass(frozen=True)
-class Trouble:
+class DeviceProblem:
     """Why CUDA cannot be used.
 
     Attributes
@@ -122,7 +122,7 @@ def import_cupy() -> Any:
 
 
 def findings() -> str:
-    """Return what was found, in one sentence. Why there is no driver is for `trouble` to say."""
+    """Return what was found, in one sentence. Why there is no driver is for `problem` to say."""
     version, _ = driver()
     wheels = ", ".join(f"{name} {number}" for name, number in cupy_distributions().items())
     parts = [
@@ -136,7 +136,7 @@ def findings() -> str:
 
 
 def library_versions() -> dict[str, str]:
-    """Return the versions of the CUDA run-time and of NVRTC, and the number of devices, if `trouble` has loaded CuPy."""
+    """Return the versions of the CUDA run-time and of NVRTC, and the number of devices, if `problem` has loaded CuPy."""
     cuda = getattr(sys.modules.get("cupy"), "cuda", None)
     if cuda is None or forked():
         return {}
@@ -158,18 +158,18 @@ def attempt(question: Callable[[], Any]) -> str:
 # ---- what is wrong -----------------------------------------------------------------------------------------------------------
 
 
-def trouble(index: int | None) -> Trouble | None:
+def problem(index: int | None) -> DeviceProblem | None:
     """Return why CUDA device ``index``, or the current one, cannot be used; None if it can.
 
     The first call initialises CUDA, if it comes as far.
     """
     if forked():
-        return Trouble("this process was forked from one that had used CUDA, which CUDA does not support", USE_SPAWN)
+        return DeviceProblem("this process was forked from one that had used CUDA, which CUDA does not support", USE_SPAWN)
     common = common_trouble()
     if common is not None:
         return common
     try:
-        return device_trouble(current_device() if index is None else index)
+        return device_problem(current_device() if index is None else index)
     except Exception as error:
         return query_trouble(error)
 
@@ -180,57 +180,57 @@ def current_device() -> int:
 
 
 @functools.cache
-def common_trouble() -> Trouble | None:
+def common_trouble() -> DeviceProblem | None:
     """Return what keeps every device from being used: first what needs no CUDA call, then the devices."""
     return installation_trouble() or driver_trouble()
 
 
-def installation_trouble() -> Trouble | None:
+def installation_trouble() -> DeviceProblem | None:
     """Return what is wrong with the driver or the distributions of CuPy."""
     version, remark = driver()
     wheels = cupy_distributions()
     if len(wheels) > 1:
-        return Trouble(
+        return DeviceProblem(
             f"{len(wheels)} distributions of CuPy are installed, {' and '.join(wheels)}, which overwrite each other's files",
             f"Remove them all and install one: pip uninstall -y {' '.join(wheels)} && {install()}",
         )
     if version is None:
         then = "" if wheels else f". Then {install()} (for drivers older than 580, 12 in place of 13)"
-        return Trouble(
+        return DeviceProblem(
             f"no NVIDIA driver was found ({remark})",
             f"Install the NVIDIA driver (nvidia.com/drivers), or start a container with: docker run --gpus all{then}",
         )
     if version < OLDEST_CUDA:
-        return Trouble(
+        return DeviceProblem(
             f"the NVIDIA driver supports only CUDA {dotted(version)}, and {dotted(OLDEST_CUDA)} or newer is needed",
             "Update the driver to 525 or newer",
         )
     if not wheels:
-        return Trouble("CuPy is not installed", install())
+        return DeviceProblem("CuPy is not installed", install())
     ((wheel, number),) = wheels.items()
     if (major := re.match(r"\d+", number)) and int(major[0]) < OLDEST_CUPY:
-        return Trouble(f"{wheel} {number} is too old: {OLDEST_CUPY} or newer is needed", f"Run: pip install -U {wheel}")
+        return DeviceProblem(f"{wheel} {number} is too old: {OLDEST_CUPY} or newer is needed", f"Run: pip install -U {wheel}")
     built_for = re.search(r"cuda(\d\d)x", wheel)
     if built_for and int(built_for[1]) > version // 1000:
         return older_driver(f"{wheel} needs CUDA {built_for[1]}")
     return None
 
 
-def older_driver(need: str) -> Trouble:
+def older_driver(need: str) -> DeviceProblem:
     """Return the trouble of a driver that is older than what is installed."""
     (wheel,) = cupy_distributions()
-    return Trouble(
+    return DeviceProblem(
         f"{need}, but the NVIDIA driver supports only CUDA {dotted(driver()[0])}",
         f"Update the driver, or run: pip uninstall -y {wheel} && {install()}",
     )
 
 
-def driver_trouble() -> Trouble | None:
+def driver_trouble() -> DeviceProblem | None:
     """Return what is wrong when CuPy asks for the devices."""
     try:
         cupy = import_cupy()
     except OSError as error:
-        return Trouble(
+        return DeviceProblem(
             f"CuPy cannot be imported ({error})",
             "If it cannot write to its folder for compiled kernels, set CUPY_CACHE_DIR to one that can be written",
         )
@@ -250,29 +250,31 @@ def driver_trouble() -> Trouble | None:
     return None
 
 
-def broken_cupy(error: Exception) -> Trouble:
+def broken_cupy(error: Exception) -> DeviceProblem:
     """Return the trouble of a CuPy that cannot be imported, or lacks what every CuPy has."""
     last = "".join(str(error).strip(" =\n").splitlines()[-1:]).strip()  # CuPy frames the reason and puts it last
     again = f"Install it again: pip uninstall -y {' '.join(cupy_distributions()) or 'cupy'} && {install()}"
-    return Trouble(f"CuPy cannot be imported ({last or type(error).__name__})", again)
+    return DeviceProblem(f"CuPy cannot be imported ({last or type(error).__name__})", again)
 
 
-def query_trouble(error: Exception) -> Trouble:
+def query_trouble(error: Exception) -> DeviceProblem:
     """Return what an error of the first CUDA call means."""
     status = getattr(error, "status", None)
     if status == INITIALIZATION_ERROR:
-        return Trouble(f"CUDA does not start ({error}), as in a process that was forked from one that had used CUDA", USE_SPAWN)
+        return DeviceProblem(
+            f"CUDA does not start ({error}), as in a process that was forked from one that had used CUDA", USE_SPAWN
+        )
     if status == NO_DEVICE:
         return no_device()
-    return Trouble(f"CUDA does not start ({error})", "See whether nvidia-smi works; a newer driver or a restart may help")
+    return DeviceProblem(f"CUDA does not start ({error})", "See whether nvidia-smi works; a newer driver or a restart may help")
 
 
-def no_device() -> Trouble:
+def no_device() -> DeviceProblem:
     """Return the trouble of a driver without devices."""
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         value = os.environ["CUDA_VISIBLE_DEVICES"]
-        return Trouble(f"CUDA_VISIBLE_DEVICES={value!r} leaves no device", "Unset it, or set it to the number of a GPU")
-    return Trouble(
+        return DeviceProblem(f"CUDA_VISIBLE_DEVICES={value!r} leaves no device", "Unset it, or set it to the number of a GPU")
+    return DeviceProblem(
         "the NVIDIA driver sees no GPU", "See whether nvidia-smi lists one; start a container with: docker run --gpus all"
     )
 
@@ -281,7 +283,7 @@ working: set[int] = set()
 """The devices that have been found to work. Others are tried again when asked for: they may only have been full."""
 
 
-def device_trouble(index: int) -> Trouble | None:
+def device_problem(index: int) -> DeviceProblem | None:
     """Return what keeps one device from being used: it is not there, or no kernel can be loaded."""
     if index in working:
         return None
@@ -291,13 +293,15 @@ def device_trouble(index: int) -> Trouble | None:
     n_devices = import_cupy().cuda.runtime.getDeviceCount()
     if index >= n_devices:
         names = f"only cuda:0 to cuda:{n_devices - 1} exist" if n_devices > 1 else "only cuda:0 exists"
-        return Trouble(f"there is no device cuda:{index}, {names}", "CUDA_VISIBLE_DEVICES may hide others")
+        return DeviceProblem(f"there is no device cuda:{index}, {names}", "CUDA_VISIBLE_DEVICES may hide others")
     try:
         CupyGpu(index).load(next(iter(KERNELS.values())))
     except DeviceUnavailableError as error:
-        return Trouble(str(error), "")
+        return DeviceProblem(str(error), "")
     except Exception as error:
-        return Trouble(f"cuda:{index} does not work ({error})", "See whether nvidia-smi works, and what else uses the device")
+        return DeviceProblem(
+            f"cuda:{index} does not work ({error})", "See whether nvidia-smi works, and what else uses the device"
+        )
     working.add(index)
     return None
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import EVERYTHING, SLOT, Frontier, Start, Stats, root_bounds
+from gpuboost.backends.base import SLOT, WHOLE, Frontier, GrowthScope, Stats, root_bounds
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, Launch, prepare
 from gpuboost.backends.cuda.matrix import CudaMatrix
@@ -61,15 +61,15 @@ class Recording:
     owner: GrowthColumns  # kept, so that its id stays its own
 
     @classmethod
-    def of(cls, queued: list[Launch | GpuArray], q: GpuArray, owner: GrowthColumns) -> Recording:
-        """Return the recording of what has been queued for the statistics ``q``."""
-        return cls([item.replace(q, STATISTICS) if isinstance(item, Launch) else item for item in queued], owner)
+    def of(cls, queued: list[Launch | GpuArray], quantised: GpuArray, owner: GrowthColumns) -> Recording:
+        """Return the recording of what has been queued for the statistics ``quantised``."""
+        return cls([item.replace(quantised, STATISTICS) if isinstance(item, Launch) else item for item in queued], owner)
 
-    def repeat(self, gpu: Gpu, q: GpuArray) -> None:
+    def run(self, gpu: Gpu, quantised: GpuArray) -> None:
         """Queue all of it again for other statistics."""
         for item in self.queued:
             if isinstance(item, Launch):
-                item.replace(STATISTICS, q).queue(gpu)
+                item.replace(STATISTICS, quantised).queue(gpu)
             else:
                 gpu.zero(item)
 
@@ -81,7 +81,7 @@ class CudaGrowth:
     buffers: dict[str, GpuArray]
     recordings: dict[tuple[int | str, ...], Recording]
     queued: list[Launch | GpuArray] | None = None
-    """What has been queued since `repeat` began to record."""
+    """What has been queued since `frequency_weight` began to record."""
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> GpuArray:
         """Return an array in memory that is kept between rounds. Its contents are left over, or zero if it is new."""
@@ -110,12 +110,12 @@ class CudaGrowth:
 
     # ---- the frontier ------------------------------------------------------------------------------------------------------
 
-    def start_growth(self, data: CudaMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
-        n_sets, n_rows, n_channels = stats.q.shape
-        n_started = n_rows if start.rows is None else start.rows.shape[0]
-        n_trees, max_nodes = len(root_bounds(stats, start, n_started)), 2 * max_leaves - 1
+    def start_growth(self, data: CudaMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
+        n_sets, n_rows, n_channels = stats.quantised.shape
+        n_started = n_rows if scope.sample_indices is None else scope.sample_indices.shape[0]
+        n_trees, max_nodes = len(root_bounds(stats, scope, n_started)), 2 * max_leaves - 1
         # Trees have a list of rows each, or stretches of one list, which is not longer than all of these.
-        n_lists, length, stride = (n_sets, n_rows, n_rows) if start.bounds is None else (1, n_sets * n_rows, 0)
+        n_lists, length, stride = (n_sets, n_rows, n_rows) if scope.bounds is None else (1, n_sets * n_rows, 0)
         q_stride = n_rows if n_sets > 1 else 0
         work: dict[str, Any] = {"stride": stride, "q_stride": q_stride}
         work["table"] = table = self._buffer("table", (n_trees, max_nodes, N_COLUMNS + 2 * n_channels), np.int64)
@@ -129,17 +129,19 @@ class CudaGrowth:
         work["scores"] = self._buffer("scores", of_features, np.int64)
         work["places"] = self._buffer("places", of_features, np.int32)
         work["best"] = self._buffer("best", (n_trees, 2), np.int64)
-        work["n_bins"] = self._chosen_bins(data, start.features)
+        work["n_bins"] = self._chosen_bins(data, scope.feature_mask)
 
-        bounds = None if start.bounds is None else self.gpu.put(start.bounds.astype(np.int64))
+        bounds = None if scope.bounds is None else self.gpu.put(scope.bounds.astype(np.int64))
         grid = (self._grid(n_started), n_trees)
-        own = (rows, table, current, start.rows, bounds)
+        own = (rows, table, current, scope.sample_indices, bounds)
         self._launch("plant", grid, *own, n_started, stride, max_nodes, n_channels)
-        work["mass"] = mass = self._buffer("mass", (n_trees, stats.n_classes), np.int64) if stats.criterion == "rebel" else None
-        if mass is not None:
-            self.gpu.zero(mass)
+        work["sum_abs"] = sum_abs = (
+            self._buffer("sum_abs", (n_trees, stats.n_classes), np.int64) if stats.criterion == "rebel" else None
+        )
+        if sum_abs is not None:
+            self.gpu.zero(sum_abs)
         sizes = (stride, q_stride, max_nodes, stats.n_classes, n_channels)
-        self._launch("root_totals", grid, rows, stats.q, table, mass, *sizes)
+        self._launch("root_totals", grid, rows, stats.quantised, table, sum_abs, *sizes)
         totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
         return Frontier(data, stats, rows[:, :n_started], table[:, :, :N_COLUMNS], totals, edges, current, work=work)
 
@@ -162,7 +164,7 @@ class CudaGrowth:
 
     def _plan(self, data: CudaMatrix, n_trees: int, stats: Stats, max_leaves: int) -> GrowthPlan:
         """Return the plan for a batch; it is made once, before the first tree."""
-        growth, (n_sets, n_rows, n_channels) = self._columns(data), stats.q.shape
+        growth, (n_sets, n_rows, n_channels) = self._columns(data), stats.quantised.shape
         key = (n_trees, n_channels, max_leaves)
         if key not in growth.plans:
             self.buffers.pop("histograms", None)  # another plan's
@@ -182,20 +184,20 @@ class CudaGrowth:
         table = self.gpu.get(frontier.work["table"])
         return table[:, :, N_COLUMNS : N_COLUMNS + frontier.stats.n_channels]
 
-    def repeat(self, frontier: Frontier, steps: Callable[[], None]) -> None:
+    def run(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         stats, growth, max_leaves = frontier.stats, self._columns(frontier.data), (frontier.nodes.shape[1] + 1) // 2
         starts = (len(frontier.current), frontier.work["stride"], frontier.work["n_bins"] is growth.n_bins)
-        key = (id(growth), *stats.q.shape, stats.n_classes, stats.min_count, stats.criterion, max_leaves, *starts)
+        key = (id(growth), *stats.quantised.shape, stats.n_classes, stats.min_count, stats.criterion, max_leaves, *starts)
         try:
             if key in self.recordings:
-                self.recordings[key].repeat(self.gpu, stats.q)
+                self.recordings[key].run(self.gpu, stats.quantised)
                 frontier.step = max_leaves - 1
             elif max_leaves > ASK_EVERY:
                 steps()
             else:
                 self.queued = []
                 steps()
-                self.recordings[key] = Recording.of(self.queued, stats.q, growth)
+                self.recordings[key] = Recording.of(self.queued, stats.quantised, growth)
         except BaseException:  # a growth that stops between two launches may leave them other than zero
             self.buffers.pop("cursors", None)
             raise
@@ -204,7 +206,7 @@ class CudaGrowth:
 
     # ---- a step ------------------------------------------------------------------------------------------------------------
 
-    def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+    def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         plan: GrowthPlan = frontier.work["plan"]
         is_root = len(nodes) == 1
         for tile in plan.tiles:
@@ -219,7 +221,7 @@ class CudaGrowth:
         """Sum the histograms of a node of every tree into ``slot``, and complete them and their siblings'."""
         data, work, current = frontier.data, frontier.work, frontier.current
         growth, plan, table, histograms = self._columns(data), work["plan"], work["table"], work["histograms"]
-        (_, n_rows, n_channels), n_trees = frontier.stats.q.shape, len(current)
+        (_, n_rows, n_channels), n_trees = frontier.stats.quantised.shape, len(current)
         self._zero(histograms[slot])
         rows_at_most = n_rows // 2 if member == SMALLER else n_rows
         self._launch(
@@ -231,7 +233,7 @@ class CudaGrowth:
             work["n_bins"],
             growth.bin_offset,
             work["rows"],
-            frontier.stats.q,
+            frontier.stats.quantised,
             table,
             current,
             histograms,
@@ -288,7 +290,7 @@ class CudaGrowth:
             table,
             current,
             histograms,
-            *([] if work["mass"] is None else [work["mass"]]),
+            *([] if work["sum_abs"] is None else [work["sum_abs"]]),
             scores,
             places,
             n_trees,
@@ -327,7 +329,7 @@ class CudaGrowth:
             shared=4 * stats.n_channels,
         )
 
-    def select(self, frontier: Frontier) -> bool:
+    def pop_best_leaf(self, frontier: Frontier) -> bool:
         """Pop on the device. Only the device knows whether a tree still grows, and it is asked now and then."""
         table, n_channels = frontier.work["table"], frontier.stats.n_channels
         grid = (len(table),)
@@ -336,14 +338,14 @@ class CudaGrowth:
         return frontier.step % ASK_EVERY != 0 or bool((self.gpu.get(frontier.current) >= 0).any())
 
     def partition(self, frontier: Frontier) -> None:
-        (_, n_rows, n_channels), work, table = frontier.stats.q.shape, frontier.work, frontier.work["table"]
+        (_, n_rows, n_channels), work, table = frontier.stats.quantised.shape, frontier.work, frontier.work["table"]
         own = (work["rows"], work["sorted"], table, frontier.current, work["cursors"])
         grid, sizes = (self._grid(n_rows), len(frontier.current)), (work["stride"], table.shape[1])
         self._launch("partition_rows", grid, frontier.data.codes, *own, n_rows, *sizes, n_channels)
         self._launch("partition_nodes", grid, *own, *sizes, frontier.stats.n_voting, n_channels, frontier.step)
 
     def node_of_rows(self, frontier: Frontier) -> GpuArray:
-        n_trees, n_rows, n_channels = frontier.stats.q.shape
+        n_trees, n_rows, n_channels = frontier.stats.quantised.shape
         table = frontier.work["table"]
         out = self.gpu.empty((n_trees, n_rows), np.int32)
         grid = (self._grid(n_rows), table.shape[1], n_trees)

@@ -69,7 +69,7 @@ class Kernel:
 
 
 def signature(text: str) -> tuple[Parameter, ...]:
-    """Read a signature such as ``"q:i4* group:i4*? n_rows:i4"``; ``*`` is an array, ``?`` may be None."""
+    """Read a signature such as ``"quantised:i4* leaf_index:i4*? n_rows:i4"``; ``*`` is an array, ``?`` may be None."""
     parameters = []
     for part in text.split():
         name, code, star, question = re.fullmatch(r"(\w+):([iuf][1248])(\*?)(\??)", part).groups()  # type: ignore[union-attr]
@@ -137,9 +137,9 @@ ROWS = {
     "reduce": {
         "maximum": "state:f8* largest:u8* n:i8",
         "channel_sums": "state:f8* repeat:i4* maximum:u8*? sums:i8* n_rows:i4 n_classes:i4 shift:i4",
-        "group_sums": "q:i4* group:i4* signed_sums:i8* mass:i8* n_rows:i4 n_groups:i4 n_classes:i4 n_channels:i4 "
+        "leaf_sums": "q:i4* group:i4* signed_sums:i8* mass:i8* n_rows:i4 n_groups:i4 n_classes:i4 n_channels:i4 "
         "groups_per_tile:i4 classes_per_tile:i4",
-        "row_mass": "q:i4* mass:i8* n_rows:i8 first_class:i4 n_classes:i4 n_channels:i4",
+        "row_weights": "q:i4* mass:i8* n_rows:i8 first_class:i4 n_classes:i4 n_channels:i4",
         "errors": "scores:f8* labels:i4*? signs:i1*? units:i8* wrong:i8* n_rows:i4 n_classes:i4 lanes:i4",
         "confusion": "scores:f8* labels:i4* units:i8* counts:i8* n_rows:i4 n_classes:i4 lanes:i4 in_shared:i4",
     },
@@ -157,7 +157,7 @@ ROWS = {
         "softmax_sums": "p:f8* target:i4* repeat:i4* factor:f8* sums:i8* n_rows:i4 n_classes:i4 shift:i4",
         "softmax_statistics": "p:f8* target:i4* repeat:i4* factor:f8* pairs:i4* weights:i4*? counts:i4* q:i4* signed_sums:i8* "
         "mass:i8* n_rows:i4 n_classes:i4 gradient_shift:i4 curvature_shift:i4",
-        "softmax_step": "p:f8* groups:i4* pairs:i4* factors:f8* trees:i4* n_rows:i4 n_classes:i4 n_trees:i4 n_groups:i4 "
+        "softmax_update": "p:f8* groups:i4* pairs:i4* factors:f8* trees:i4* n_rows:i4 n_classes:i4 n_trees:i4 n_groups:i4 "
         "lowest:f8",
         "softmax_losses": "p:f8* target:i4* repeat:i4* factor:f8* groups:i4* pairs:i4* factors:f8* trees:i4* bounds:i4* "
         "coefficients:f8* losses:i8* n_rows:i4 n_classes:i4 n_groups:i4 shift:i4 lowest:f8",

@@ -122,7 +122,7 @@ class GrowthPlan:
     n_slots : int
         Histograms that a tree has at a time.
     lanes : Lanes
-    groups : int
+    leaf_indices : int
         How many of a word's four features a block holds in shared memory.
     bins_stride : int
         Bins that shared memory has room for.

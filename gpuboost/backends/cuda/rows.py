@@ -22,7 +22,7 @@ from gpuboost.tree import Tree
 IntArray = NDArray[np.int64]
 
 CELLS = 6144
-"""Pairs of int32 in ``group_sums``, or int64 in ``confusion``, that a block keeps in shared memory: 48 KB, which every device
+"""Pairs of int32 in ``leaf_sums``, or int64 in ``confusion``, that a block keeps in shared memory: 48 KB, which every device
 has without asking."""
 PAIRS = 2048
 """(row, tree) pairs of a tile of ``predict``, TILE in ``predict.cu``."""
@@ -98,30 +98,32 @@ class CudaRows:
         launch(self.gpu, "maximum", grid, (state, largest.bits, n))
         return float(largest)
 
-    def channel_sums(self, state: GpuArray, repeat: GpuArray, shift: int) -> IntArray:
+    def channel_sums(self, state: GpuArray, frequency_weight: GpuArray, shift: int) -> IntArray:
         sums = self._zeros(state.shape[1])
-        self._channel_sums(state, repeat, None, sums, shift)
+        self._channel_sums(state, frequency_weight, None, sums, shift)
         return self.gpu.get(sums)
 
     def _channel_sums(
-        self, state: GpuArray, repeat: GpuArray, maximum: GpuArray | None, sums: GpuArray, shift: int = 0
+        self, state: GpuArray, frequency_weight: GpuArray, maximum: GpuArray | None, sums: GpuArray, shift: int = 0
     ) -> None:
         """Sum with the first shift of ``maximum``, or with ``shift`` if that is None."""
         grid, block = self._sums(*state.shape)
-        launch(self.gpu, "channel_sums", grid, (state, repeat, maximum, sums, *state.shape, shift), block=block)
+        launch(self.gpu, "channel_sums", grid, (state, frequency_weight, maximum, sums, *state.shape, shift), block=block)
 
-    def quantise(self, state: GpuArray, signs: GpuArray, repeat: GpuArray, shift: int, counts: Counts | None = None) -> Stats:
+    def quantise(
+        self, state: GpuArray, signs: GpuArray, frequency_weight: GpuArray, shift: int, counts: Counts | None = None
+    ) -> Stats:
         n_classes, n_channels = state.shape[1], state.shape[1] + (counts is not None)
         sums = self._zeros(n_channels + n_classes)
-        q = self._quantise(state, signs, repeat, counts, None, sums, shift)
+        quantised = self._quantise(state, signs, frequency_weight, counts, None, sums, shift)
         host = self.gpu.get(sums)
-        return Stats(q, shift, host[:n_channels], host[n_channels:], counts.minimum if counts else 0)
+        return Stats(quantised, shift, host[:n_channels], host[n_channels:], counts.minimum if counts else 0)
 
     def _quantise(
         self,
         state: GpuArray,
         signs: GpuArray,
-        repeat: GpuArray,
+        frequency_weight: GpuArray,
         counts: Counts | None,
         chosen: GpuArray | None,
         sums: GpuArray,
@@ -133,18 +135,20 @@ class CudaRows:
         """
         (n_rows, n_classes), of_row = state.shape, counts.of_row if counts else None
         n_channels = n_classes + (counts is not None)
-        q = self.gpu.empty((1, n_rows, n_channels), np.int32)  # never reused: other sets have statistics too
+        quantised = self.gpu.empty((1, n_rows, n_channels), np.int32)  # never reused: other sets have statistics too
         grid, block = self._sums(n_rows, n_channels)
-        results = (q, sums[:n_channels], sums[n_channels:])
+        results = (quantised, sums[:n_channels], sums[n_channels:])
         sizes = (n_rows, n_classes, n_channels)
-        launch(self.gpu, "quantise", grid, (state, signs, repeat, of_row, chosen, *results, *sizes, shift), block=block)
-        return q
+        launch(
+            self.gpu, "quantise", grid, (state, signs, frequency_weight, of_row, chosen, *results, *sizes, shift), block=block
+        )
+        return quantised
 
     def statistics(
         self,
         state: GpuArray,
         signs: GpuArray,
-        repeat: GpuArray,
+        frequency_weight: GpuArray,
         n_rows: int,
         maximum: SupportsFloat,
         counts: Counts | None = None,
@@ -155,9 +159,9 @@ class CudaRows:
         bits = maximum.bits if isinstance(maximum, Pending) else self.gpu.put(np.array([float(maximum)]).view(np.uint64))
         results = self._zeros(2 + n_classes + n_channels + n_classes)
         chosen, first_sums, sums = results[:2], results[2 : 2 + n_classes], results[2 + n_classes :]
-        self._channel_sums(state, repeat, bits, first_sums)
+        self._channel_sums(state, frequency_weight, bits, first_sums)
         launch(self.gpu, "choose_shift", (1,), (bits, first_sums, chosen, n_classes, n_rows), block=32)
-        q = self._quantise(state, signs, repeat, counts, chosen, sums)
+        quantised = self._quantise(state, signs, frequency_weight, counts, chosen, sums)
 
         host = self.gpu.get(results)
         shift, largest = int(host[0]), float(host[1:2].view(np.float64)[0])
@@ -166,43 +170,49 @@ class CudaRows:
         expected = fixedpoint.final_shift(fixedpoint.first_shift(largest), int(host[2 : 2 + n_classes].max()), n_rows)
         if shift != expected:
             raise RuntimeError(f"the device chose the shift {shift}, but the shift rule gives {expected}")
-        signed, mass = np.split(host[2 + n_classes :], [n_channels])
-        return Stats(q, shift, signed, mass, counts.minimum if counts else 0)
+        sums, sum_abs = np.split(host[2 + n_classes :], [n_channels])
+        return Stats(quantised, shift, sums, sum_abs, counts.minimum if counts else 0)
 
-    def flip(self, stats: Stats, group: GpuArray, signs: NDArray[np.int8]) -> Stats:
-        _, n_rows, n_channels = stats.q.shape
-        flipped, sums = self.gpu.empty(stats.q.shape, np.int32), self._zeros(n_channels)
+    def flip(self, stats: Stats, leaf_index: GpuArray, signs: NDArray[np.int8]) -> Stats:
+        _, n_rows, n_channels = stats.quantised.shape
+        flipped, sums = self.gpu.empty(stats.quantised.shape, np.int32), self._zeros(n_channels)
         grid, block = self._sums(n_rows, n_channels)
-        own = (stats.q, self._int32(group), self.put(signs), flipped, sums)
+        own = (stats.quantised, self._int32(leaf_index), self.put(signs), flipped, sums)
         launch(self.gpu, "flip", grid, (*own, n_rows, stats.n_classes, n_channels), block=block)
-        return Stats(flipped, stats.shift, self.gpu.get(sums), stats.mass, stats.min_count)
+        return Stats(flipped, stats.shift, self.gpu.get(sums), stats.sum_abs, stats.min_count)
 
-    def group_sums(self, stats: Stats, group: GpuArray, n_groups: int) -> tuple[IntArray, IntArray]:
-        _, n_rows, n_channels = stats.q.shape
+    def leaf_sums(self, stats: Stats, leaf_index: GpuArray, n_leaves: int) -> tuple[IntArray, IntArray]:
+        _, n_rows, n_channels = stats.quantised.shape
         n_classes = stats.n_classes
-        classes = min(n_classes, max(1, CELLS // n_groups))  # of a tile
-        groups = min(n_groups, CELLS // classes)
-        sums = self._zeros(2 * n_groups * n_classes).reshape(2, n_groups, n_classes)
+        classes = min(n_classes, max(1, CELLS // n_leaves))  # of a tile
+        leaf_indices = min(n_leaves, CELLS // classes)
+        sums = self._zeros(2 * n_leaves * n_classes).reshape(2, n_leaves, n_classes)
         (n_blocks,), block = self._pairs(n_rows, classes, rows_each=16, threads=512)
-        grid = (n_blocks, -(-n_classes // classes), -(-n_groups // groups))
-        sizes = (n_rows, n_groups, n_classes, n_channels, groups, classes)
-        own = (stats.q, self._int32(group), sums[0], sums[1])
-        launch(self.gpu, "group_sums", grid, (*own, *sizes), block=block, shared_bytes=8 * groups * classes)
-        signed, mass = self.gpu.get(sums)
-        return signed, mass
+        grid = (n_blocks, -(-n_classes // classes), -(-n_leaves // leaf_indices))
+        sizes = (n_rows, n_leaves, n_classes, n_channels, leaf_indices, classes)
+        own = (stats.quantised, self._int32(leaf_index), sums[0], sums[1])
+        launch(self.gpu, "leaf_sums", grid, (*own, *sizes), block=block, shared_bytes=8 * leaf_indices * classes)
+        sums, sum_abs = self.gpu.get(sums)
+        return sums, sum_abs
 
-    def row_mass(self, stats: Stats) -> IntArray:
-        n_trees, n_rows, n_channels = stats.q.shape
-        mass = self._zeros(n_trees * n_rows)
+    def row_weights(self, stats: Stats) -> IntArray:
+        n_trees, n_rows, n_channels = stats.quantised.shape
+        sum_abs = self._zeros(n_trees * n_rows)
         first = stats.n_classes - 1 if stats.criterion == "newton" else 0
-        grid, block = self._pairs(len(mass), 1)
-        launch(self.gpu, "row_mass", grid, (stats.q, mass, len(mass), first, stats.n_classes, n_channels), block=block)
-        return self.gpu.get(mass).reshape(n_trees, n_rows)
+        grid, block = self._pairs(len(sum_abs), 1)
+        launch(
+            self.gpu,
+            "row_weights",
+            grid,
+            (stats.quantised, sum_abs, len(sum_abs), first, stats.n_classes, n_channels),
+            block=block,
+        )
+        return self.gpu.get(sum_abs).reshape(n_trees, n_rows)
 
-    def reweight(self, state: GpuArray, signs: GpuArray, group: GpuArray, table: NDArray[np.float64]) -> Pending:
+    def reweight(self, state: GpuArray, signs: GpuArray, leaf_index: GpuArray, table: NDArray[np.float64]) -> Pending:
         maximum = Pending(self.gpu)
         grid, block = self._pairs(*state.shape)
-        own = (state, signs, self._int32(group), self.put(table), maximum.bits)
+        own = (state, signs, self._int32(leaf_index), self.put(table), maximum.bits)
         launch(self.gpu, "reweight", grid, (*own, *state.shape, fixedpoint.STATE_FLOOR), block=block)
         return maximum
 
@@ -243,9 +253,9 @@ class CudaRows:
             arguments = (nodes, roots, values, data.codes, scores, n_rows, end - start, n_classes, rows, PAIRS // rows)
             launch(self.gpu, "predict", (-(-n_rows // rows),), arguments, block=block)
 
-    def add_scores(self, scores: GpuArray, group: GpuArray, values: NDArray[np.float64]) -> None:
+    def add_scores(self, scores: GpuArray, leaf_index: GpuArray, values: NDArray[np.float64]) -> None:
         grid, block = self._pairs(*scores.shape)
-        launch(self.gpu, "add_scores", grid, (scores, self._int32(group), self.put(values), *scores.shape), block=block)
+        launch(self.gpu, "add_scores", grid, (scores, self._int32(leaf_index), self.put(values), *scores.shape), block=block)
 
     def error(self, scores: GpuArray, target: GpuArray, units: GpuArray) -> int:
         n_rows, n_classes = scores.shape

@@ -28,7 +28,7 @@ class CudaSoftmax(CudaRows):
 
     def largest_miss(self, rows: SoftmaxRows) -> float:
         largest = Pending(self.gpu)
-        own = (rows.p, rows.target, rows.factor, largest.bits)
+        own = (rows.p, rows.target, rows.weight_scale, largest.bits)
         launch(self.gpu, "largest_miss", (self._rows(rows.p.shape[0]),), (*own, *rows.p.shape))
         return float(largest)
 
@@ -36,7 +36,7 @@ class CudaSoftmax(CudaRows):
         n_rows, n_classes = rows.p.shape
         sums = self._zeros(2 * n_classes)
         grid, block = self._sums(n_rows, n_classes)
-        own = (rows.p, rows.target, rows.repeat, rows.factor)
+        own = (rows.p, rows.target, rows.frequency_weight, rows.weight_scale)
         launch(self.gpu, "softmax_sums", grid, (*own, sums, n_rows, n_classes, shift), block=block)
         gradient, curvature = np.split(self.gpu.get(sums), 2)
         return gradient, curvature
@@ -52,30 +52,40 @@ class CudaSoftmax(CudaRows):
     ) -> Stats:
         (n_rows, n_classes), n_trees = rows.p.shape, len(pairs)
         n_channels = 3 + (weights is not None)
-        q = self.gpu.empty((n_trees, n_rows, n_channels), np.int32)
+        quantised = self.gpu.empty((n_trees, n_rows, n_channels), np.int32)
         sums = self._zeros(2 * n_channels - 1)
-        own = (rows.p, rows.target, rows.repeat, rows.factor, self.put(pairs.astype(np.int32)), weights, counts.of_row)
-        results = (q, sums[:n_channels], sums[n_channels:])
+        own = (
+            rows.p,
+            rows.target,
+            rows.frequency_weight,
+            rows.weight_scale,
+            self.put(pairs.astype(np.int32)),
+            weights,
+            counts.of_row,
+        )
+        results = (quantised, sums[:n_channels], sums[n_channels:])
         sizes = (n_rows, n_classes, gradient_shift, curvature_shift)
         launch(self.gpu, "softmax_statistics", (self._rows(n_rows), n_trees), (*own, *results, *sizes))
-        signed, mass = np.split(self.gpu.get(sums), [n_channels])
-        return Stats(q, gradient_shift, signed, mass, counts.minimum, "newton")
+        sums, sum_abs = np.split(self.gpu.get(sums), [n_channels])
+        return Stats(quantised, gradient_shift, sums, sum_abs, counts.minimum, "newton")
 
-    def softmax_step(self, p: GpuArray, groups: GpuArray, pairs: IntArray, factors: Floats, trees: Sequence[int]) -> None:
-        small = (pairs.astype(np.int32), factors, np.array(trees, np.int32))
-        own = (p, self._int32(groups), *(self.put(array) for array in small))
-        sizes = (*p.shape, len(trees), factors.shape[1], STATE_FLOOR)
-        launch(self.gpu, "softmax_step", (self._rows(p.shape[0]),), (*own, *sizes))
+    def softmax_update(
+        self, p: GpuArray, leaf_indices: GpuArray, pairs: IntArray, multipliers: Floats, trees: Sequence[int]
+    ) -> None:
+        small = (pairs.astype(np.int32), multipliers, np.array(trees, np.int32))
+        own = (p, self._int32(leaf_indices), *(self.put(array) for array in small))
+        sizes = (*p.shape, len(trees), multipliers.shape[1], STATE_FLOOR)
+        launch(self.gpu, "softmax_update", (self._rows(p.shape[0]),), (*own, *sizes))
 
-    def stack(self, groups: Sequence[GpuArray]) -> GpuArray:
-        return self.put(np.stack([self.gpu.get(group) for group in groups]))
+    def stack(self, leaf_indices: Sequence[GpuArray]) -> GpuArray:
+        return self.put(np.stack([self.gpu.get(leaf_index) for leaf_index in leaf_indices]))
 
     def softmax_losses(
         self,
         rows: SoftmaxRows,
-        groups: GpuArray,
+        leaf_indices: GpuArray,
         pairs: IntArray,
-        factors: Floats,
+        multipliers: Floats,
         candidates: Sequence[Sequence[int]],
         shift: int,
     ) -> IntArray:
@@ -85,13 +95,21 @@ class CudaSoftmax(CudaRows):
         losses = self._zeros(len(candidates) * n_classes)
         small: list[NDArray[Any]] = [
             pairs.astype(np.int32),
-            factors,
+            multipliers,
             np.array(trees or [0], np.int32),
             bounds,
             np.array(LOG2_COEFFICIENTS),
         ]
-        own = (rows.p, rows.target, rows.repeat, rows.factor, self._int32(groups), *map(self.put, small), losses)
-        sizes = (n_rows, n_classes, factors.shape[1], shift, STATE_FLOOR)
+        own = (
+            rows.p,
+            rows.target,
+            rows.frequency_weight,
+            rows.weight_scale,
+            self._int32(leaf_indices),
+            *map(self.put, small),
+            losses,
+        )
+        sizes = (n_rows, n_classes, multipliers.shape[1], shift, STATE_FLOOR)
         grid = (self._rows(n_rows), len(candidates))
         launch(self.gpu, "softmax_losses", grid, (*own, *sizes), shared_bytes=8 * n_classes)
         return self.gpu.get(losses).reshape(len(candidates), n_classes)

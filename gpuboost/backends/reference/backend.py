@@ -14,7 +14,6 @@ from gpuboost.backends.base import (
     BASELINE,
     CLOSED,
     CUT,
-    EVERYTHING,
     FEATURE,
     GAIN,
     KEY,
@@ -22,10 +21,11 @@ from gpuboost.backends.base import (
     MISSING_LEFT,
     START,
     STOP,
+    WHOLE,
     Backend,
     Counts,
     Frontier,
-    Start,
+    GrowthScope,
     Stats,
     new_nodes,
     root_bounds,
@@ -51,10 +51,10 @@ def gain(sums: IntArray) -> float:
     return float(sums[0]) * float(sums[0]) / float(sums[1]) if sums[1] else 0.0
 
 
-def exponential_loss(mass: IntArray, edges: IntArray) -> float:
-    """Return the loss of the best coefficients of a classifier with these edges, see `Backend.expand`; class by class."""
+def exponential_loss(sum_abs: IntArray, edges: IntArray) -> float:
+    """Return the loss of the best coefficients of a classifier with these edges, see `Backend.find_splits`; class by class."""
     loss = 0.0
-    for t, d in zip(mass.tolist(), edges.tolist(), strict=True):
+    for t, d in zip(sum_abs.tolist(), edges.tolist(), strict=True):
         loss += math.sqrt(float((t + d) * (t - d)))
     return loss
 
@@ -81,51 +81,53 @@ class NumpyBackend(NumpySoftmax, Backend):
     def maximum(self, state: NDArray[np.float64]) -> float:
         return float(state.max())
 
-    def channel_sums(self, state: NDArray[np.float64], repeat: NDArray[np.int32], shift: int) -> IntArray:
+    def channel_sums(self, state: NDArray[np.float64], frequency_weight: NDArray[np.int32], shift: int) -> IntArray:
         units: IntArray = np.rint(np.ldexp(state, shift)).astype(np.int64)
-        sums: IntArray = (units * repeat[:, None]).sum(axis=0)
+        sums: IntArray = (units * frequency_weight[:, None]).sum(axis=0)
         return sums
 
     def quantise(
         self,
         state: NDArray[np.float64],
         signs: NDArray[np.int8],
-        repeat: NDArray[np.int32],
+        frequency_weight: NDArray[np.int32],
         shift: int,
         counts: Counts | None = None,
     ) -> Stats:
-        units = np.rint(np.ldexp(state, shift)).astype(np.int64) * repeat[:, None]
-        q = units * signs
+        units = np.rint(np.ldexp(state, shift)).astype(np.int64) * frequency_weight[:, None]
+        quantised = units * signs
         if counts is not None:
-            q = np.column_stack([q, counts.of_row])
-        return Stats(q[None].astype(np.int32), shift, q.sum(axis=0), units.sum(axis=0), counts.minimum if counts else 0)
+            quantised = np.column_stack([quantised, counts.of_row])
+        return Stats(
+            quantised[None].astype(np.int32), shift, quantised.sum(axis=0), units.sum(axis=0), counts.minimum if counts else 0
+        )
 
-    def flip(self, stats: Stats, group: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
-        q = stats.q.copy()
-        q[..., : stats.n_classes] *= signs[group]
-        return Stats(q, stats.shift, q.sum(axis=(0, 1), dtype=np.int64), stats.mass, stats.min_count)
+    def flip(self, stats: Stats, leaf_index: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
+        quantised = stats.quantised.copy()
+        quantised[..., : stats.n_classes] *= signs[leaf_index]
+        return Stats(quantised, stats.shift, quantised.sum(axis=(0, 1), dtype=np.int64), stats.sum_abs, stats.min_count)
 
-    def group_sums(self, stats: Stats, group: NDArray[Any], n_groups: int) -> tuple[IntArray, IntArray]:
-        q = stats.q[0, :, : stats.n_classes].astype(np.int64)
-        signed, mass = np.zeros((2, n_groups, q.shape[1]), np.int64)
-        np.add.at(signed, group, q)
-        np.add.at(mass, group, abs(q))
-        return signed, mass
+    def leaf_sums(self, stats: Stats, leaf_index: NDArray[Any], n_leaves: int) -> tuple[IntArray, IntArray]:
+        quantised = stats.quantised[0, :, : stats.n_classes].astype(np.int64)
+        sums, sum_abs = np.zeros((2, n_leaves, quantised.shape[1]), np.int64)
+        np.add.at(sums, leaf_index, quantised)
+        np.add.at(sum_abs, leaf_index, abs(quantised))
+        return sums, sum_abs
 
-    def row_mass(self, stats: Stats) -> IntArray:
+    def row_weights(self, stats: Stats) -> IntArray:
         first = stats.n_classes - 1 if stats.criterion == "newton" else 0
-        mass: IntArray = abs(stats.q[:, :, first : stats.n_classes].astype(np.int64)).sum(axis=2)
-        return mass
+        sum_abs: IntArray = abs(stats.quantised[:, :, first : stats.n_classes].astype(np.int64)).sum(axis=2)
+        return sum_abs
 
     def reweight(
         self,
         state: NDArray[np.float64],
         signs: NDArray[np.int8],
-        group: NDArray[Any],
+        leaf_index: NDArray[Any],
         table: NDArray[np.float64],
     ) -> float:
-        factor = np.where(signs > 0, table[group, 1], table[group, 0])
-        state[:] = np.where(state > 0, np.maximum(state * factor, STATE_FLOOR), 0.0)
+        multiplier = np.where(signs > 0, table[leaf_index, 1], table[leaf_index, 0])
+        state[:] = np.where(state > 0, np.maximum(state * multiplier, STATE_FLOOR), 0.0)
         return self.maximum(state)
 
     def project(
@@ -139,22 +141,28 @@ class NumpyBackend(NumpySoftmax, Backend):
 
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
-    def start_growth(self, data: BinnedMatrix, stats: Stats, max_leaves: int, start: Start = EVERYTHING) -> Frontier:
-        rows = np.arange(data.n_rows, dtype=np.int32) if start.rows is None else start.rows
-        nodes = new_nodes(root_bounds(stats, start, len(rows)), max_leaves)
+    def start_growth(self, data: BinnedMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
+        rows = np.arange(data.n_rows, dtype=np.int32) if scope.sample_indices is None else scope.sample_indices
+        nodes = new_nodes(root_bounds(stats, scope, len(rows)), max_leaves)
         n_trees = len(nodes)
-        q = np.broadcast_to(stats.q, (n_trees, *stats.q.shape[1:]))
+        quantised = np.broadcast_to(stats.quantised, (n_trees, *stats.quantised.shape[1:]))
         totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
-        frontier = Frontier(data, replace(stats, q=q), np.tile(rows, (n_trees, 1)), nodes, totals, edges, np.full(n_trees, -1))
+        frontier = Frontier(
+            data, replace(stats, quantised=quantised), np.tile(rows, (n_trees, 1)), nodes, totals, edges, np.full(n_trees, -1)
+        )
         for t in range(n_trees):
-            totals[t, 0] = q[t, self._rows(frontier, t, 0)].sum(axis=0, dtype=np.int64)
-        frontier.work["mass"] = [abs(q[t, self._rows(frontier, t, 0)]).sum(axis=0, dtype=np.int64) for t in range(n_trees)]
-        frontier.work["features"] = np.flatnonzero(data.usable if start.features is None else data.usable & start.features)
+            totals[t, 0] = quantised[t, self._rows(frontier, t, 0)].sum(axis=0, dtype=np.int64)
+        frontier.work["sum_abs"] = [
+            abs(quantised[t, self._rows(frontier, t, 0)]).sum(axis=0, dtype=np.int64) for t in range(n_trees)
+        ]
+        frontier.work["features"] = np.flatnonzero(
+            data.usable if scope.feature_mask is None else data.usable & scope.feature_mask
+        )
         return frontier
 
     def _rows(self, frontier: Frontier, t: int, node: int) -> NDArray[np.int32]:
-        start, stop = frontier.nodes[t, node, [START, STOP]]
-        rows: NDArray[np.int32] = frontier.rows[t, start:stop]
+        scope, stop = frontier.nodes[t, node, [START, STOP]]
+        rows: NDArray[np.int32] = frontier.rows[t, scope:stop]
         return rows
 
     def _alive(self, frontier: Frontier, nodes: Sequence[int]) -> list[tuple[int, int]]:
@@ -163,9 +171,9 @@ class NumpyBackend(NumpySoftmax, Backend):
         cut = [frontier.current[t] >= 0 and frontier.nodes[t, frontier.current[t], LEFT] > 0 for t in trees]
         return [(t, node) for t in trees for node in nodes if node == 0 or cut[t]]
 
-    def expand(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+    def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         for t, node in self._alive(frontier, nodes):
-            histogram = self.histogram(frontier.data, frontier.stats.q[t], self._rows(frontier, t, node))
+            histogram = self.histogram(frontier.data, frontier.stats.quantised[t], self._rows(frontier, t, node))
             total = frontier.totals[t, node]
             score, edges, best = self.sweep(frontier, t, histogram, total)
             frontier.edges[t, node] = edges
@@ -173,43 +181,43 @@ class NumpyBackend(NumpySoftmax, Backend):
             row[[FEATURE, CUT, MISSING_LEFT]] = best
             row[KEY] = score - row[BASELINE] if frontier.stats.criterion == "edge" else np.float64(score).view(np.int64)
 
-    def histogram(self, data: BinnedMatrix, q: NDArray[np.int32], rows: NDArray[np.int32]) -> IntArray:
+    def histogram(self, data: BinnedMatrix, quantised: NDArray[np.int32], rows: NDArray[np.int32]) -> IntArray:
         bins = data.codes[:, rows] + data.bin_offsets[:-1, None]
-        histogram = np.zeros((data.bin_offsets[-1], q.shape[1]), np.int64)
-        np.add.at(histogram, bins, q[rows])
+        histogram = np.zeros((data.bin_offsets[-1], quantised.shape[1]), np.int64)
+        np.add.at(histogram, bins, quantised[rows])
         return histogram
 
     def sweep(
         self, frontier: Frontier, t: int, histogram: IntArray, total: IntArray
     ) -> tuple[float, IntArray, tuple[int, int, int]]:
         """Return the best score, its channels' edges, and its (feature, cut, missing_left)."""
-        data, stats, mass = frontier.data, frontier.stats, frontier.work["mass"][t]
+        data, stats, sum_abs = frontier.data, frontier.stats, frontier.work["sum_abs"][t]
         k = stats.n_classes
-        best_score, best_edges, best = max(self.score(stats, mass, total, 0 * total), 0), total, (-1, 0, 0)
+        best_score, best_edges, best = max(self.score(stats, sum_abs, total, 0 * total), 0), total, (-1, 0, 0)
         for f in frontier.work["features"].tolist():
             h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
             for cut in range(1, len(h)):
                 for missing_left in (1, 0):
                     left = h[1 : cut + 1].sum(axis=0) + missing_left * h[MISSING_CODE]
                     edges = total - 2 * left
-                    score = self.score(stats, mass, total, left)
+                    score = self.score(stats, sum_abs, total, left)
                     counts = [left[k], total[k] - left[k]] if stats.min_count else [0]
                     if score > best_score and min(counts) >= stats.min_count:
                         best_score, best_edges, best = score, edges, (f, cut, missing_left)
         return best_score, best_edges, best
 
-    def score(self, stats: Stats, mass: IntArray, total: IntArray, left: IntArray) -> float:
+    def score(self, stats: Stats, sum_abs: IntArray, total: IntArray, left: IntArray) -> float:
         """Return what it is worth to cut a node with these sums; nothing on the left is the constant classifier."""
-        mass, p, left = mass[: stats.n_classes], total[: stats.n_classes], left[: stats.n_classes]
+        sum_abs, p, left = sum_abs[: stats.n_classes], total[: stats.n_classes], left[: stats.n_classes]
         if stats.criterion == "edge":
             return int(abs(p - 2 * left).sum())
         if stats.criterion == "rebel":
-            return max(exponential_loss(mass, p) - exponential_loss(mass, p - 2 * left), 0.0)
+            return max(exponential_loss(sum_abs, p) - exponential_loss(sum_abs, p - 2 * left), 0.0)
         if stats.criterion == "newton":
             return max(gain(left) + gain(p - left) - gain(p), 0.0) if 0 < left[1] < p[1] else -1.0
         return max(purity(left) + purity(p - left) - purity(p), 0.0)
 
-    def select(self, frontier: Frontier) -> bool:
+    def pop_best_leaf(self, frontier: Frontier) -> bool:
         for t, nodes in enumerate(frontier.nodes):
             best = int(nodes[:, KEY].argmax())
             frontier.current[t] = best if nodes[best, KEY] > 0 else -1
@@ -223,15 +231,15 @@ class NumpyBackend(NumpySoftmax, Backend):
     def partition(self, frontier: Frontier) -> None:
         for t, left in self._alive(frontier, [2 * frontier.step - 1]):
             node = frontier.current[t]
-            start, stop, f, cut, missing_left = frontier.nodes[t, node, :LEFT]
+            scope, stop, f, cut, missing_left = frontier.nodes[t, node, :LEFT]
             rows = self._rows(frontier, t, node)
             code = frontier.data.codes[f, rows]
             goes_left = (code <= cut) & ((code != MISSING_CODE) | (missing_left > 0))
             rows[:] = np.concatenate([rows[goes_left], rows[~goes_left]])
-            middle = start + goes_left.sum()
+            middle = scope + goes_left.sum()
             total, edges = frontier.totals[t, node], frontier.edges[t, node]
             votes = np.where(edges > 0, 1, -1)  # eq. 13
-            for child, side, bounds in ((left, -1, (start, middle)), (left + 1, 1, (middle, stop))):
+            for child, side, bounds in ((left, -1, (scope, middle)), (left + 1, 1, (middle, stop))):
                 frontier.totals[t, child] = (total + side * edges) // 2
                 frontier.nodes[t, child, [START, STOP]] = bounds
                 frontier.nodes[t, child, BASELINE] = (side * votes * frontier.totals[t, child])[: frontier.stats.n_voting].sum()
@@ -261,8 +269,8 @@ class NumpyBackend(NumpySoftmax, Backend):
             code = data.codes[feature]
             cell[(code <= cut) & ((code != MISSING_CODE) | missing_left)] |= 1 << bit
 
-    def add_scores(self, scores: NDArray[np.float64], group: NDArray[Any], values: NDArray[np.float64]) -> None:
-        scores += values[group]
+    def add_scores(self, scores: NDArray[np.float64], leaf_index: NDArray[Any], values: NDArray[np.float64]) -> None:
+        scores += values[leaf_index]
 
     def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: NDArray[np.int64]) -> int:
         if target.ndim == 1:

@@ -32,17 +32,17 @@ class NumpySoftmax:
 
     def largest_miss(self, rows: SoftmaxRows) -> float:
         own = np.take_along_axis(complements(rows.p), rows.target[:, None], axis=1)[:, 0]
-        return float((rows.factor * own).max())
+        return float((rows.weight_scale * own).max())
 
     def derivatives(self, rows: SoftmaxRows) -> tuple[Floats, Floats]:
         """Return ``f g`` and ``f h`` of every class, shape (n_rows, n_classes)."""
         missing = complements(rows.p)
         is_own = rows.target[:, None] == np.arange(rows.p.shape[1])
-        return rows.factor[:, None] * np.where(is_own, missing, -rows.p), rows.factor[:, None] * (rows.p * missing)
+        return rows.weight_scale[:, None] * np.where(is_own, missing, -rows.p), rows.weight_scale[:, None] * (rows.p * missing)
 
     def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[IntArray, IntArray]:
         g, h = (np.rint(np.ldexp(abs(one), shift)).astype(np.int64) for one in self.derivatives(rows))
-        return (rows.repeat[:, None] * g).sum(axis=0), (rows.repeat[:, None] * h).sum(axis=0)
+        return (rows.frequency_weight[:, None] * g).sum(axis=0), (rows.frequency_weight[:, None] * h).sum(axis=0)
 
     def softmax_statistics(
         self,
@@ -61,45 +61,49 @@ class NumpySoftmax:
             if base >= 0:
                 both = rows.p[:, base] * rows.p[:, k]
                 g, h = g - gradients[:, base], (rows.p[:, base] * missing[:, base] + h) + 2.0 * both
-            h = np.rint(np.ldexp(rows.factor * h, curvature_shift)).astype(np.int64)
-            channels = [rows.repeat * g, rows.repeat * h, counts.of_row]
+            h = np.rint(np.ldexp(rows.weight_scale * h, curvature_shift)).astype(np.int64)
+            channels = [rows.frequency_weight * g, rows.frequency_weight * h, counts.of_row]
             if weights is not None:
                 channels.insert(1, weights)
             trees.append(np.column_stack(channels))
-        q = np.array(trees, np.int64)
-        sums, mass = q.sum(axis=(0, 1)), abs(q).sum(axis=(0, 1))[:-1]
-        return Stats(q.astype(np.int32), gradient_shift, sums, mass, counts.minimum, "newton")
+        quantised = np.array(trees, np.int64)
+        sums, sum_abs = quantised.sum(axis=(0, 1)), abs(quantised).sum(axis=(0, 1))[:-1]
+        return Stats(quantised.astype(np.int32), gradient_shift, sums, sum_abs, counts.minimum, "newton")
 
-    def after(self, p: Floats, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]) -> Floats:
+    def after(
+        self, p: Floats, leaf_indices: NDArray[Any], pairs: IntArray, multipliers: Floats, trees: Sequence[int]
+    ) -> Floats:
         """Return ``p`` after a step with some trees."""
         p = p.copy()
         for t in trees:
             base, k = pairs[t].tolist()
-            p[:, k] *= factors[t, groups[t], 0]
+            p[:, k] *= multipliers[t, leaf_indices[t], 0]
             if base >= 0:
-                p[:, base] *= factors[t, groups[t], 1]
+                p[:, base] *= multipliers[t, leaf_indices[t], 1]
         return np.maximum(p / np.add.accumulate(p, axis=1)[:, -1:], STATE_FLOOR)
 
-    def softmax_step(self, p: Floats, groups: NDArray[Any], pairs: IntArray, factors: Floats, trees: Sequence[int]) -> None:
-        p[:] = self.after(p, groups, pairs, factors, trees)
+    def softmax_update(
+        self, p: Floats, leaf_indices: NDArray[Any], pairs: IntArray, multipliers: Floats, trees: Sequence[int]
+    ) -> None:
+        p[:] = self.after(p, leaf_indices, pairs, multipliers, trees)
 
-    def stack(self, groups: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        return np.stack(groups)
+    def stack(self, leaf_indices: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(leaf_indices)
 
     def softmax_losses(
         self,
         rows: SoftmaxRows,
-        groups: NDArray[Any],
+        leaf_indices: NDArray[Any],
         pairs: IntArray,
-        factors: Floats,
+        multipliers: Floats,
         candidates: Sequence[Sequence[int]],
         shift: int,
     ) -> IntArray:
         losses = []
         for trees in candidates:
-            p = self.after(rows.p, groups, pairs, factors, trees)
+            p = self.after(rows.p, leaf_indices, pairs, multipliers, trees)
             own = np.take_along_axis(p, rows.target[:, None], axis=1)[:, 0]
-            units = rows.repeat * np.rint(np.ldexp(rows.factor * minus_log2(own), shift)).astype(np.int64)
+            units = rows.frequency_weight * np.rint(np.ldexp(rows.weight_scale * minus_log2(own), shift)).astype(np.int64)
             of_class = np.zeros(p.shape[1], np.int64)
             np.add.at(of_class, rows.target, units)
             losses.append(of_class)

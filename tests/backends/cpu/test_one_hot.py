@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import CUT, EVERYTHING, FEATURE, GAIN, LEFT, MISSING_LEFT, Backend, Counts, Device, Start, Stats
+from gpuboost.backends.base import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, Backend, Counts, Device, GrowthScope, Stats
 from gpuboost.backends.cpu.threads import Team
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.learners.growth import grow
@@ -29,7 +29,7 @@ class Rows:
 
     state: NDArray[np.float64]
     signs: NDArray[np.int8]
-    repeat: NDArray[np.int32]
+    frequency_weight: NDArray[np.int32]
     counts: NDArray[np.int32]
 
     @classmethod
@@ -44,14 +44,14 @@ class Rows:
         return cls(weight[:, None] * of_class, signs, rng.integers(1, 5, n_rows).astype(np.int32), counts.astype(np.int32))
 
     def put(self, backend: Backend) -> tuple[Device, Device, Device]:
-        return backend.put_one_hot(self.state), backend.put(self.signs), backend.put(self.repeat)
+        return backend.put_one_hot(self.state), backend.put(self.signs), backend.put(self.frequency_weight)
 
     def statistics(self, backend: Backend, fraction: float) -> Stats:
         limit = Counts(backend.put(self.counts), max(1, int(fraction * self.counts.sum()))) if fraction else None
         return self.of(backend, limit)
 
     def of(self, backend: Backend, limit: Counts | None) -> Stats:
-        return backend.statistics(*self.put(backend), int(self.repeat.sum()), 1.5, limit)
+        return backend.statistics(*self.put(backend), int(self.frequency_weight.sum()), 1.5, limit)
 
 
 SHAPES = [(1, 1), (1, 3), (7, 2), (100, 4), (513, 5), (33, 17), (300, 30)]
@@ -60,18 +60,20 @@ SHAPES = [(1, 1), (1, 3), (7, 2), (100, 4), (513, 5), (33, 17), (300, 30)]
 @pytest.mark.parametrize("shape", SHAPES)
 def test_state_and_statistics(candidate: Backend, shape: tuple[int, int]) -> None:
     rows = Rows.random(*shape, 0)
-    state, _, repeat = rows.put(candidate)
+    state, _, frequency_weight = rows.put(candidate)
     assert candidate.maximum(state) == 1.5
-    assert same(candidate.channel_sums(state, repeat, 20), REFERENCE.channel_sums(rows.state, rows.repeat, 20))
+    assert same(
+        candidate.channel_sums(state, frequency_weight, 20), REFERENCE.channel_sums(rows.state, rows.frequency_weight, 20)
+    )
     rng = np.random.default_rng(1)
-    group = rng.integers(0, 5, shape[0]).astype(np.int32)
+    leaf_index = rng.integers(0, 5, shape[0]).astype(np.int32)
     for fraction in (0.0, 0.1):
         stats, expected = rows.statistics(candidate, fraction), rows.statistics(REFERENCE, fraction)
         assert (stats.shift, stats.min_count, stats.n_classes) == (expected.shift, expected.min_count, shape[1])
-        assert same(stats.signed, expected.signed)
-        assert same(stats.mass, expected.mass)
-        sums = candidate.group_sums(stats, candidate.put(group), 5)
-        assert all(map(same, sums, REFERENCE.group_sums(expected, group, 5)))
+        assert same(stats.sum, expected.sum)
+        assert same(stats.sum_abs, expected.sum_abs)
+        sums = candidate.leaf_sums(stats, candidate.put(leaf_index), 5)
+        assert all(map(same, sums, REFERENCE.leaf_sums(expected, leaf_index, 5)))
     assert same(candidate.get(state), rows.state)  # none of them writes
 
 
@@ -81,10 +83,10 @@ def test_reweight(candidate: Backend, shape: tuple[int, int]) -> None:
     state, signs, _ = rows.put(candidate)
     expected = rows.state.copy()
     for _ in range(3):  # down to the floor, in part
-        group = rng.integers(0, 4, shape[0]).astype(np.int32)
+        leaf_index = rng.integers(0, 4, shape[0]).astype(np.int32)
         table = 10.0 ** rng.integers(-120, 3, (4, 2, shape[1])) * rng.random((4, 2, shape[1]))
-        largest = candidate.reweight(state, signs, candidate.put(group), table)
-        assert float(largest) == REFERENCE.reweight(expected, rows.signs, group, table)
+        largest = candidate.reweight(state, signs, candidate.put(leaf_index), table)
+        assert float(largest) == REFERENCE.reweight(expected, rows.signs, leaf_index, table)
         assert same(candidate.get(state), expected)
 
 
@@ -101,7 +103,7 @@ def test_growth(candidate: Backend, n_rows: int, n_features: int, n_classes: int
         trees = []
         for backend, own in ((candidate, data), (REFERENCE, matrix)):
             stats = replace(rows.statistics(backend, fraction), criterion="gini")
-            start = EVERYTHING if chosen is None else Start(backend.put(chosen))
+            start = WHOLE if chosen is None else GrowthScope(backend.put(chosen))
             frontier = grow(backend, own, stats, max_leaves, start)
             nodes, edges = backend.read_nodes(frontier)
             made = nodes[0][:, LEFT] > 0
@@ -118,9 +120,9 @@ def test_rows_without_weight_go_where_the_cuts_send_them(candidate: Backend) -> 
     weight = np.array([1.0, 1.0, 2.0**-40, 2.0**-40, 2.0**-40])
     label = np.array([0, 1, 1, 0, 1])
     state = weight[:, None] * (label[:, None] == [0, 1])
-    signs, repeat = np.where(state > 0, 1, -1).astype(np.int8), np.ones(5, np.int32)
-    device = [candidate.put_one_hot(state), candidate.put(signs), candidate.put(repeat)]
+    signs, frequency_weight = np.where(state > 0, 1, -1).astype(np.int8), np.ones(5, np.int32)
+    device = [candidate.put_one_hot(state), candidate.put(signs), candidate.put(frequency_weight)]
     stats = replace(candidate.statistics(*device, 5, 1.0), criterion="gini")
-    assert stats.mass.tolist() == [2**stats.shift, 2**stats.shift]
+    assert stats.sum_abs.tolist() == [2**stats.shift, 2**stats.shift]
     frontier = grow(candidate, candidate.load(matrix), stats, 4)
     assert candidate.get(candidate.node_of_rows(frontier)).tolist() == [[1, 2, 1, 2, 1]]

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import FEATURE, GAIN, LEFT, START, STOP, Backend, Frontier, Start, Stats
+from gpuboost.backends.base import FEATURE, GAIN, LEFT, START, STOP, Backend, Frontier, GrowthScope, Stats
 from gpuboost.backends.cpu.backend import CpuBackend
 from gpuboost.backends.cpu.loops import sweeps as sweep_loops
 from gpuboost.backends.cpu.pruning import bounds as bounds_module
 from gpuboost.backends.cpu.pruning import heavy as heavy_module
 from gpuboost.backends.cpu.pruning import policy
 from gpuboost.backends.cpu.pruning.bounds import ADDED_HEAVY, ADDED_LIGHT
-from gpuboost.backends.cpu.pruning.policy import FIRST_WAIT, LAST_WAIT, Experience
+from gpuboost.backends.cpu.pruning.policy import FIRST_WAIT, LAST_WAIT, PruningTuner
 from gpuboost.backends.cpu.threads import Team
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.binning import BinnedMatrix
@@ -68,16 +68,16 @@ def assert_same_trees(frontier: Frontier, expected: Frontier) -> None:
 
 
 def grow_both(
-    backend: CpuBackend, matrix: BinnedMatrix, mine: Stats, theirs: Stats, max_leaves: int, start: Start | None = None
+    backend: CpuBackend, matrix: BinnedMatrix, mine: Stats, theirs: Stats, max_leaves: int, start: GrowthScope | None = None
 ) -> Frontier:
     """Grow on the backend, which must give the reference's trees, several times: what it has learned must not matter."""
-    start = start or Start()
+    start = start or GrowthScope()
     expected = grow(REFERENCE, matrix, theirs, max_leaves, start)
     data = backend.load(matrix)
     for few in (0, 4, 10**9):  # histograms for all nodes, for some, for none
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(policy, "FEW", few)
-            frontier = grow(backend, data, mine, max_leaves, replace(start, quick=True))
+            frontier = grow(backend, data, mine, max_leaves, replace(start, pruning=True))
             assert ("division" in frontier.work) == bool(matrix.usable.any())
             assert_same_trees(frontier, expected)
     if start.rows is None:
@@ -119,7 +119,7 @@ def test_one_class_a_row(pruning: CpuBackend, n_rows: int, n_features: int, n_cl
     weight = np.maximum(problem.state[:, :1], 1e-200)
     weight[0] = 1.5
     problem = replace(problem, state=np.where(label[:, None] == np.arange(n_classes), weight, 0.0))
-    sums = (pruning.put(problem.signs), problem.repeat, int(problem.repeat.sum()), 1.5)
+    sums = (pruning.put(problem.signs), problem.frequency_weight, int(problem.frequency_weight.sum()), 1.5)
     mine = replace(pruning.statistics(pruning.put_one_hot(problem.state), *sums), criterion="gini")
     problem = replace(problem, signs=np.ones_like(problem.signs))
     assert mine.one_hot
@@ -133,20 +133,20 @@ def tied_problems(draw: st.DrawFn) -> tuple[BinnedMatrix, NDArray[np.int64], str
     n_rows, n_features, n_classes = draw(st.integers(1, 60)), draw(st.integers(1, 20)), draw(st.integers(1, 5))
     codes = rng.integers(0, draw(st.integers(2, 6)), (n_features, n_rows))
     codes[rng.integers(n_features, size=n_features // 2)] = codes[0]
-    q = rng.integers(-2, 3, (n_rows, n_classes))
-    q[rng.random(n_rows) < 0.2] *= draw(st.sampled_from([1, 3, 100, 10**6]))
+    quantised = rng.integers(-2, 3, (n_rows, n_classes))
+    quantised[rng.random(n_rows) < 0.2] *= draw(st.sampled_from([1, 3, 100, 10**6]))
     again = rng.integers(0, n_rows, n_rows)
     criterion = draw(st.sampled_from(CRITERIA))
-    q = abs(q) if criterion == "gini" else q
-    return coded(codes[:, again]), q[again], criterion, 2 if criterion == "rebel" else draw(st.integers(2, 9))
+    quantised = abs(quantised) if criterion == "gini" else quantised
+    return coded(codes[:, again]), quantised[again], criterion, 2 if criterion == "rebel" else draw(st.integers(2, 9))
 
 
 @settings(max_examples=60, deadline=None)
 @given(tied_problems())
 def test_ties_everywhere(problem: tuple[BinnedMatrix, NDArray[np.int64], Any, int]) -> None:
-    matrix, q, criterion, max_leaves = problem
+    matrix, quantised, criterion, max_leaves = problem
     with always_pruning() as backend:
-        mine, theirs = (replace(stats_of(b, q), criterion=criterion) for b in (backend, REFERENCE))
+        mine, theirs = (replace(stats_of(b, quantised), criterion=criterion) for b in (backend, REFERENCE))
         grow_both(backend, matrix, mine, theirs, max_leaves)
 
 
@@ -157,7 +157,7 @@ def test_some_rows_and_features(pruning: CpuBackend, seed: int) -> None:
     rows, features = rng.permutation(500)[:300].astype(np.int32), rng.random(20) < 0.7
     bounds = (None, np.array([0, 120, 300]), np.array([0, 0, 7, 7, 300]))[seed % 3]
     mine, theirs = problem.statistics(pruning), problem.statistics(REFERENCE)
-    grow_both(pruning, matrix, mine, theirs, 6, Start(rows, bounds, features))
+    grow_both(pruning, matrix, mine, theirs, 6, GrowthScope(rows, bounds, features))
 
 
 def test_a_batch_of_trees(pruning: CpuBackend) -> None:
@@ -165,8 +165,8 @@ def test_a_batch_of_trees(pruning: CpuBackend) -> None:
     mine, theirs = ([p.statistics(b) for p in problems] for b in (pruning, REFERENCE))
     both = []
     for alone in (mine, theirs):
-        q = np.concatenate([stats.q for stats in alone])
-        both.append(Stats(q, 0, sum(s.signed for s in alone), sum(s.mass for s in alone)))
+        quantised = np.concatenate([stats.quantised for stats in alone])
+        both.append(Stats(quantised, 0, sum(s.sum for s in alone), sum(s.sum_abs for s in alone)))
     grow_both(pruning, matrix, both[0], both[1], 6)
 
 
@@ -176,13 +176,13 @@ def test_with_a_smallest_leaf_nothing_is_pruned(pruning: CpuBackend, criterion: 
     problem = replace(problem, signs=np.ones_like(problem.signs))
     max_leaves = 2 if criterion == "rebel" else 9
     mine, theirs = (replace(problem.statistics(b, 0.1), criterion=criterion) for b in (pruning, REFERENCE))
-    frontier = grow(pruning, pruning.load(matrix), mine, max_leaves, Start(quick=True))
+    frontier = grow(pruning, pruning.load(matrix), mine, max_leaves, GrowthScope(pruning=True))
     assert "division" not in frontier.work
     assert_same_trees(frontier, grow(REFERENCE, matrix, theirs, max_leaves))
 
 
 def boosters(quick: bool) -> dict[str, Any]:
-    sampling, some = Sampling(quick=quick), Sampling(0.9, 0.6, 0.8, quick, 5)
+    sampling, some = Sampling(pruning=quick), Sampling(0.9, 0.6, 0.8, quick, 5)
     return {
         "tree": AdaBoostMH(HammingTree(5), "single-label", sampling=sampling),
         "stump": AdaBoostMH(HammingTree(2), "uniform", "real", sampling=sampling),
@@ -223,14 +223,14 @@ def purity_by_hand(sums: NDArray[np.int64]) -> Fraction:
     return Fraction(int((sums * sums).sum()), int(sums.sum())) if sums.any() else Fraction(0)
 
 
-def score_by_hand(q: NDArray[np.int64], left: NDArray[np.bool_], criterion: str) -> Fraction | float:
+def score_by_hand(quantised: NDArray[np.int64], left: NDArray[np.bool_], criterion: str) -> Fraction | float:
     """What a cut of these rows is worth, apart from what is the same for all cuts: for "rebel" the negative loss."""
-    p, s = q.sum(axis=0), q[left].sum(axis=0)
+    p, s = quantised.sum(axis=0), quantised[left].sum(axis=0)
     if criterion == "edge":
         return Fraction(int(abs(p - 2 * s).sum()))
     if criterion == "gini":
         return purity_by_hand(s) + purity_by_hand(p - s)
-    return -sum(math.sqrt(int(m) ** 2 - int(d) ** 2) for m, d in zip(abs(q).sum(axis=0), p - 2 * s, strict=True))
+    return -sum(math.sqrt(int(m) ** 2 - int(d) ** 2) for m, d in zip(abs(quantised).sum(axis=0), p - 2 * s, strict=True))
 
 
 @settings(max_examples=150, deadline=None)
@@ -239,16 +239,16 @@ def test_no_cut_of_more_rows_is_beyond_the_bound(seed: int, criterion: str) -> N
     """By brute force: for every subset of the heaviest rows, over all cuts with either side for the missing values."""
     rng = np.random.default_rng(seed)
     n_rows, n_classes = int(rng.integers(1, 9)), int(rng.integers(1, 4))
-    codes, q = rng.integers(0, 5, n_rows), rng.integers(-9, 10, (n_rows, n_classes)) * rng.integers(1, 30, (n_rows, 1))
-    q = abs(q) if criterion == "gini" else q
-    order = np.argsort(-abs(q).sum(axis=1), kind="stable")
-    codes, q = codes[order], q[order]
+    codes, quantised = rng.integers(0, 5, n_rows), rng.integers(-9, 10, (n_rows, n_classes)) * rng.integers(1, 30, (n_rows, 1))
+    quantised = abs(quantised) if criterion == "gini" else quantised
+    order = np.argsort(-abs(quantised).sum(axis=1), kind="stable")
+    codes, quantised = codes[order], quantised[order]
     cuts = [(codes >= low) & (codes <= high) for low, high in itertools.product((0, 1), range(5))]
     cuts.append(np.zeros(n_rows, bool))  # the empty side
-    full = max(score_by_hand(q, left, criterion) for left in cuts)
+    full = max(score_by_hand(quantised, left, criterion) for left in cuts)
     for m in range(n_rows + 1):
-        best = max(score_by_hand(q[:m], left[:m], criterion) for left in cuts)
-        light = int(abs(q[m:]).sum())
+        best = max(score_by_hand(quantised[:m], left[:m], criterion) for left in cuts)
+        light = int(abs(quantised[m:]).sum())
         assert full <= best + (0 if criterion == "rebel" else light) + (1e-9 if criterion == "rebel" else 0)
         if criterion == "gini":  # what `search.at_least` relies on: the light rows do not take more than their mass
             assert full >= best - light
@@ -307,11 +307,11 @@ def test_features_are_dropped_by_hand() -> None:
     codes[0, 1:5] = 2  # rows 1 to 4
     codes[1, 5:] = 2
     codes[2, 2::2] = 2
-    q = np.ones((10, 1), np.int64)
-    q[0], q[1] = -100, 100
+    quantised = np.ones((10, 1), np.int64)
+    quantised[0], quantised[1] = -100, 100
     with always_pruning() as backend:
         matrix = coded(codes)
-        frontier = grow_both(backend, matrix, stats_of(backend, q), stats_of(REFERENCE, q), 2)
+        frontier = grow_both(backend, matrix, stats_of(backend, quantised), stats_of(REFERENCE, quantised), 2)
         division = frontier.work["division"]
         assert division.level[0].tolist() == [0, 0, *[1] * 8]
         # Code 1 is the most frequent one of features 0 and 2, and of feature 1 (the first of equals); it is never counted.
@@ -328,10 +328,10 @@ def test_a_lower_feature_with_an_equal_bound_is_finished_by_hand() -> None:
     but it would win a tie, so it is finished, too.
     """
     codes = np.array([[1, 1, 1, 1, 1, 2, 2, 2], [1, 2, 1, 1, 1, 1, 1, 1]], np.uint8)
-    q = np.array([[-3], [3], [-1], [-1], [-1], [1], [1], [1]])
+    quantised = np.array([[-3], [3], [-1], [-1], [-1], [1], [1], [1]])
     # Feature 0: left -3 + 3 - 3 = -3, right 3: edge 6. Feature 1: left -3 + 0 = -3, right 3: edge 6.
     with always_pruning() as backend:
-        frontier = grow_both(backend, coded(codes), stats_of(backend, q), stats_of(REFERENCE, q), 2)
+        frontier = grow_both(backend, coded(codes), stats_of(backend, quantised), stats_of(REFERENCE, quantised), 2)
         assert frontier.nodes[0, 0, [FEATURE, GAIN]].tolist() == [0, 6]
 
 
@@ -350,7 +350,7 @@ def test_additions_are_at_most_twice_those_of_every_row_in_every_node(seed: int,
         for few in (0, 4, 10**9):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(policy, "FEW", few)
-                frontier = grow(backend, data, stats, 8, Start(quick=True))
+                frontier = grow(backend, data, stats, 8, GrowthScope(pruning=True))
             counts = frontier.work["division"].counts
             assert counts[ADDED_HEAVY] <= looked_at(frontier) * len(data.usable)
             assert counts[ADDED_LIGHT] <= looked_at(frontier) * len(data.usable)
@@ -361,10 +361,10 @@ def test_it_prunes() -> None:
     # the others.
     rng = np.random.default_rng(30)
     codes = rng.integers(1, 30, (40, 4000))
-    q = rng.choice([-1, 1], (4000, 2))
-    q[:100] = np.where(codes[7, :100] > 15, 30_000, -30_000)[:, None]
+    quantised = rng.choice([-1, 1], (4000, 2))
+    quantised[:100] = np.where(codes[7, :100] > 15, 30_000, -30_000)[:, None]
     with always_pruning() as backend:
-        frontier = grow_both(backend, coded(codes), stats_of(backend, q), stats_of(REFERENCE, q), 2)
+        frontier = grow_both(backend, coded(codes), stats_of(backend, quantised), stats_of(REFERENCE, quantised), 2)
         assert frontier.nodes[0, 0, FEATURE] == 7
         counts = frontier.work["division"].counts
         assert counts[ADDED_HEAVY] <= 100 * 40
@@ -387,13 +387,13 @@ def test_buckets_are_quarters_of_powers_of_two() -> None:
 def test_rows_are_sorted_by_mass(seed: int, survivors: float) -> None:
     rng = np.random.default_rng(seed)
     n_rows, n_classes = int(rng.integers(1, 200)), int(rng.integers(1, 6))
-    q = (rng.integers(-9, 10, (n_rows, n_classes)) * 4 ** rng.integers(0, 12, (n_rows, 1))).astype(np.int32)
+    quantised = (rng.integers(-9, 10, (n_rows, n_classes)) * 4 ** rng.integers(0, 12, (n_rows, 1))).astype(np.int32)
     rows = rng.permutation(n_rows)[: rng.integers(1, n_rows + 1)].astype(np.int32)
-    mass, level, out = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.uint8), np.zeros_like(rows)
+    sum_abs, level, out = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.uint8), np.zeros_like(rows)
     rule = heavy_module.Rule(sweep_loops.EDGE, n_classes, False)
-    light, total = heavy_module.sort_rows(rows, q, rule, 2.0, 4.0, survivors, mass, level, out)
-    expected = abs(q.astype(np.int64)).sum(axis=1)
-    assert (mass[rows] == expected[rows]).all()
+    light, total = heavy_module.sort_rows(rows, quantised, rule, 2.0, 4.0, survivors, sum_abs, level, out)
+    expected = abs(quantised.astype(np.int64)).sum(axis=1)
+    assert (sum_abs[rows] == expected[rows]).all()
     assert out.tolist() == [*sorted(rows.tolist(), key=lambda row: (level[row], rows.tolist().index(row)))]
     assert all(expected[a] > expected[b] for a, b in itertools.product(rows, rows) if level[a] < level[b])
     assert ((level[rows] == 2) == (expected[rows] == 0)).all()
@@ -403,7 +403,7 @@ def test_rows_are_sorted_by_mass(seed: int, survivors: float) -> None:
 # ---- the clock ---------------------------------------------------------------------------------------------------------------
 
 
-def clocked(experience: Experience, plain: float, pruned: float, n: int) -> list[bool]:
+def clocked(experience: PruningTuner, plain: float, pruned: float, n: int) -> list[bool]:
     """Let n growths take these times; return which of them were pruned."""
     chosen = []
     for _ in range(n):
@@ -414,7 +414,7 @@ def clocked(experience: Experience, plain: float, pruned: float, n: int) -> list
 
 
 def test_the_faster_way_is_taken_and_the_other_tried_more_and_more_seldom() -> None:
-    experience = Experience(2.0, 4.0)
+    experience = PruningTuner(2.0, 4.0)
     assert clocked(experience, 1.0, 2.0, 4) == [True, False, True, False]
     chosen = clocked(experience, 1.0, 2.0, 300)
     tries = np.flatnonzero(chosen)
@@ -430,7 +430,7 @@ def test_the_faster_way_is_taken_and_the_other_tried_more_and_more_seldom() -> N
 
 
 def test_one_slow_growth_is_no_reason() -> None:
-    experience = Experience(2.0, 4.0)
+    experience = PruningTuner(2.0, 4.0)
     clocked(experience, 2.0, 1.0, 4)
     experience.seconds[1].append(100.0)  # the process was not running
     assert clocked(experience, 2.0, 1.0, 5) == [True] * 5

@@ -11,7 +11,7 @@ import pytest
 
 import gpuboost
 from gpuboost import devices
-from gpuboost.backends.base import Start
+from gpuboost.backends.base import GrowthScope
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import ASK_EVERY
@@ -209,14 +209,14 @@ def test_other_rows_and_features_are_queued_again_too(monkeypatch: pytest.Monkey
         growth, "prepare", lambda gpu, name, *rest, **how: prepared.append(name) or prepare(gpu, name, *rest, **how)
     )
     rng = np.random.default_rng(0)
-    data, q = coded(rng.integers(0, 9, (5, 200))), rng.integers(-9, 9, (200, 3))
+    data, quantised = coded(rng.integers(0, 9, (5, 200))), rng.integers(-9, 9, (200, 3))
     with CudaBackend(EmulatedGpu(limits=SMALL_DEVICE)) as backend:
-        matrix, stats = backend.load(data), stats_of(backend, q)
+        matrix, stats = backend.load(data), stats_of(backend, quantised)
 
         def batch(size: int) -> None:
             rows = backend.put(rng.permutation(200)[:size].astype(np.int32))
-            grow(backend, matrix, stats, 4, Start(rows, None, rng.random(5) < 0.5))
-            grow(backend, matrix, stats, 3, Start(rows, np.array([0, size // 3, size // 2, size])))
+            grow(backend, matrix, stats, 4, GrowthScope(rows, None, rng.random(5) < 0.5))
+            grow(backend, matrix, stats, 3, GrowthScope(rows, np.array([0, size // 3, size // 2, size])))
 
         batch(90)
         batch(90)  # the first may have moved to larger memory
@@ -236,9 +236,12 @@ def test_a_growth_that_is_interrupted_leaves_the_next_one_alone(round_: int, mon
     from gpuboost.learners.growth import grow
     from tests.problems import coded, stats_of
 
-    data, q = coded(np.random.default_rng(0).integers(0, 9, (5, 200))), np.random.default_rng(1).integers(-9, 9, (200, 3))
+    data, quantised = (
+        coded(np.random.default_rng(0).integers(0, 9, (5, 200))),
+        np.random.default_rng(1).integers(-9, 9, (200, 3)),
+    )
     with CudaBackend(EmulatedGpu(limits=SMALL_DEVICE)) as backend:
-        matrix, stats = backend.load(data), stats_of(backend, q)
+        matrix, stats = backend.load(data), stats_of(backend, quantised)
 
         def result() -> bytes:
             return backend.read_nodes(grow(backend, matrix, stats, 4))[0].tobytes()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, Counts, Frontier, SoftmaxRows, Start, Stats
+from gpuboost.backends.base import Backend, Counts, Frontier, GrowthScope, SoftmaxRows, Stats
 from gpuboost.backends.cuda import growth as growth_module
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
@@ -42,14 +42,14 @@ def growth(gpu: EmulatedGpu) -> None:
     codes[5] = np.where(rng.random(n_rows) < 0.8, 2, codes[5])
     matrix = coded(codes)
     signal = (codes[0] > 2).astype(int) + (codes[4] == 0) - 1
-    q = [rng.integers(-9, 10, (n_rows, n_classes)) + 6 * signal[:, None] * (k + 1) for k in range(2)]
+    quantised = [rng.integers(-9, 10, (n_rows, n_classes)) + 6 * signal[:, None] * (k + 1) for k in range(2)]
     counts = rng.integers(0, 3, n_rows)
 
     def batch(backend: Backend) -> Stats:
-        alone = [stats_of(backend, one, counts, 30) for one in q]
-        both = np.concatenate([backend.get(stats.q) for stats in alone])
-        signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
-        return Stats(backend.put(both), 0, signed, mass, 30)
+        alone = [stats_of(backend, one, counts, 30) for one in quantised]
+        both = np.concatenate([backend.get(stats.quantised) for stats in alone])
+        sums, sum_abs = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("sum", "sum_abs"))
+        return Stats(backend.put(both), 0, sums, sum_abs, 30)
 
     same_growth(gpu, matrix, batch, 12)
 
@@ -59,8 +59,8 @@ def ties(gpu: EmulatedGpu) -> None:
     codes = np.array(
         [[1, 1, 2, 2, 0, 0, 1, 2] * 4, [2, 2, 1, 1, 0, 0, 2, 1] * 4, [1, 2, 1, 2, 1, 2, 1, 2] * 4, [1] * 16 + [3] * 16]
     )
-    q = np.array([[2, -2], [2, -2], [-2, 2], [-2, 2], [0, 0], [0, 0], [1, 1], [1, 1]] * 4)
-    same_growth(gpu, coded(codes), lambda backend: stats_of(backend, q), 8)
+    quantised = np.array([[2, -2], [2, -2], [-2, 2], [-2, 2], [0, 0], [0, 0], [1, 1], [1, 1]] * 4)
+    same_growth(gpu, coded(codes), lambda backend: stats_of(backend, quantised), 8)
     # Two halves with the same cut inside: their nodes tie. A third class that the first cut leaves even has an edge of 0.
     half, inside = np.repeat([1, 2], 8), np.tile([1, 2], 8)
     twins = np.stack([np.where(half == 1, 9, -9), np.where(half == inside, 10, -10)], axis=1)
@@ -75,8 +75,8 @@ def gini(gpu: EmulatedGpu) -> None:
     rng = np.random.default_rng(3)
     codes = rng.integers(0, 7, (5, 400))
     labels = (codes[0] // 2 + rng.integers(0, 2, 400)) % 3
-    q = np.where(labels[:, None] == np.arange(3), (rng.integers(0, 4, 400) * (codes[1] > 1))[:, None], 0)
-    same_growth(gpu, coded(codes), lambda backend: replace(stats_of(backend, q), criterion="gini"), 7)
+    quantised = np.where(labels[:, None] == np.arange(3), (rng.integers(0, 4, 400) * (codes[1] > 1))[:, None], 0)
+    same_growth(gpu, coded(codes), lambda backend: replace(stats_of(backend, quantised), criterion="gini"), 7)
 
 
 def rebel(gpu: EmulatedGpu) -> None:
@@ -86,14 +86,14 @@ def rebel(gpu: EmulatedGpu) -> None:
     n_rows = 900
     codes = rng.integers(0, 7, (5, n_rows))
     codes[1] = 1 + codes[0]  # the same cuts, but that missing values are apart
-    q = [rng.integers(-40, 41, (n_rows, 3)) + 30 * (codes[2 * k] > 3)[:, None] * [1, -1, 0] for k in range(2)]
+    quantised = [rng.integers(-40, 41, (n_rows, 3)) + 30 * (codes[2 * k] > 3)[:, None] * [1, -1, 0] for k in range(2)]
     counts = rng.integers(0, 3, n_rows)
 
     def batch(backend: Backend) -> Stats:
-        alone = [stats_of(backend, one, counts, 200) for one in q]
-        both = np.concatenate([backend.get(stats.q)[..., :4] for stats in alone])
-        signed, mass = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("signed", "mass"))
-        return Stats(backend.put(both), 0, signed, mass, 200, "rebel")
+        alone = [stats_of(backend, one, counts, 200) for one in quantised]
+        both = np.concatenate([backend.get(stats.quantised)[..., :4] for stats in alone])
+        sums, sum_abs = (np.asarray(sum(getattr(s, name) for s in alone)) for name in ("sum", "sum_abs"))
+        return Stats(backend.put(both), 0, sums, sum_abs, 200, "rebel")
 
     same_growth(gpu, coded(codes), batch, 2)
     nothing = np.tile([[3, -3]], (8, 1))  # no cut wins anything
@@ -121,25 +121,25 @@ def project(gpu: EmulatedGpu) -> None:
 def softmax(gpu: EmulatedGpu) -> None:
     """Probabilities of all kinds: derivatives and Newton trees, a step, and the losses of three candidates."""
     gpu.limits = ONE_PROCESSOR
-    p, target, repeat, factor = random_rows(5000, 4, 9)
+    p, target, frequency_weight, weight_scale = random_rows(5000, 4, 9)
     pairs = np.array([(0, 2), (-1, 1), (1, 3)])
     rng = np.random.default_rng(9)
     codes, weights = rng.integers(0, 6, (3, 5000)), rng.integers(1, 9, 5000).astype(np.int32)
     codes[1] = 1 + target + (rng.random(5000) < 0.3)
     codes[2, :3] = 7  # rows with a gradient and no curvature
-    groups = rng.integers(0, 5, (3, 5000)).astype(np.int32)
-    factors = np.exp(rng.normal(size=(3, 5, 2)))
+    leaf_indices = rng.integers(0, 5, (3, 5000)).astype(np.int32)
+    multipliers = np.exp(rng.normal(size=(3, 5, 2)))
     p[:3] = [1.0, STATE_FLOOR, STATE_FLOOR, STATE_FLOOR]  # losses that are near the limit
-    target[:3], factor[:3] = 1, 1.0
+    target[:3], weight_scale[:3] = 1, 1.0
 
     def results(backend: Backend) -> list[object]:
-        own = (np.zeros_like(target), repeat, np.ones_like(factor))
-        rows = SoftmaxRows(*(backend.put(a) for a in (p, target, repeat, factor)))
+        own = (np.zeros_like(target), frequency_weight, np.ones_like(weight_scale))
+        rows = SoftmaxRows(*(backend.put(a) for a in (p, target, frequency_weight, weight_scale)))
         counts = Counts(backend.put(weights), 2)
         stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, backend.put(weights))
         plain = backend.softmax_statistics(rows, pairs, 11, 12, counts)
-        found: list[object] = [backend.largest_miss(rows), *backend.softmax_sums(rows, 30), plain.signed, plain.mass]
-        found += [np.array(backend.get(plain.q))[:, :, :3], stats.signed, stats.mass, backend.row_mass(plain)]
+        found: list[object] = [backend.largest_miss(rows), *backend.softmax_sums(rows, 30), plain.sum, plain.sum_abs]
+        found += [np.array(backend.get(plain.quantised))[:, :, :3], stats.sum, stats.sum_abs, backend.row_weights(plain)]
         for given in (None, backend.put(weights)):
             stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, given)
             frontier = grow(backend, backend.load(coded(codes)), stats, 4)
@@ -149,9 +149,9 @@ def softmax(gpu: EmulatedGpu) -> None:
             backend.put(np.array([[1.0 - 2.0**-53, 3e-18, 4e-18, 1e-18]])), *(backend.put(a[3:4]) for a in own)
         )
         found += backend.softmax_sums(fitted, 80)
-        on_device = backend.put(groups)
-        found.append(backend.softmax_losses(rows, on_device, pairs, factors, [[], [1], [2, 0]], 32))
-        backend.softmax_step(rows.p, on_device, pairs, factors, [2, 0, 1])
+        on_device = backend.put(leaf_indices)
+        found.append(backend.softmax_losses(rows, on_device, pairs, multipliers, [[], [1], [2, 0]], 32))
+        backend.softmax_update(rows.p, on_device, pairs, multipliers, [2, 0, 1])
         return [*found, backend.get(rows.p)]
 
     for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
@@ -162,9 +162,9 @@ def wide(gpu: EmulatedGpu) -> None:
     """Features in many launches and 40 channels, so that both are tiled."""
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 9, (21, 500))
-    q = rng.integers(-50, 51, (500, 40))
+    quantised = rng.integers(-50, 51, (500, 40))
     with mock.patch.object(growth_module, "plan_growth", tight_plan):
-        same_growth(gpu, coded(codes), lambda backend: stats_of(backend, q), 3)
+        same_growth(gpu, coded(codes), lambda backend: stats_of(backend, quantised), 3)
 
 
 def same_growth(gpu: EmulatedGpu, matrix: object, batch: Callable[[Backend], Stats], max_leaves: int) -> None:
@@ -186,14 +186,14 @@ def starts(gpu: EmulatedGpu) -> None:
     gpu.limits = ONE_PROCESSOR
     rng = np.random.default_rng(4)
     codes = rng.integers(0, 5, (9, 900))
-    q = rng.integers(-9, 10, (900, 3)) + 5 * (codes[0] > 2)[:, None]
+    quantised = rng.integers(-9, 10, (900, 3)) + 5 * (codes[0] > 2)[:, None]
     matrix, backend = coded(codes), CudaBackend(gpu)
-    data, stats, expected_stats = backend.load(matrix), stats_of(backend, q), stats_of(REFERENCE, q)
+    data, stats, expected_stats = backend.load(matrix), stats_of(backend, quantised), stats_of(REFERENCE, quantised)
     for size in (700, 300):
         chosen = rng.permutation(900)[:size].astype(np.int32)
         features, bounds = rng.permutation(9) < 6, np.array([0, 200, 200, size])
-        expected = grow(REFERENCE, matrix, expected_stats, 4, Start(chosen, bounds, features))
-        frontier = grow(backend, data, stats, 4, Start(backend.put(chosen), bounds, features))
+        expected = grow(REFERENCE, matrix, expected_stats, 4, GrowthScope(chosen, bounds, features))
+        frontier = grow(backend, data, stats, 4, GrowthScope(backend.put(chosen), bounds, features))
         nodes, edges = backend.read_nodes(frontier)
         assert (nodes[:, :, :7] == expected.nodes[:, :, :7]).all()
         assert (nodes[:, :, 8] == expected.nodes[:, :, 8]).all()  # gains
@@ -205,15 +205,15 @@ def own_starts(gpu: EmulatedGpu) -> None:
     """Three Newton trees: from the same rows, and each from rows of its own."""
     gpu.limits = ONE_PROCESSOR
     rng = np.random.default_rng(5)
-    q = rng.integers(1, 30, (3, 700, 3))
-    q[:, :, 0] -= 15
+    quantised = rng.integers(1, 30, (3, 700, 3))
+    quantised[:, :, 0] -= 15
     matrix, backend = coded(rng.integers(0, 5, (5, 700))), CudaBackend(gpu)
-    sums, rows = q.sum(axis=(0, 1)), rng.permutation(700).astype(np.int32)
+    sums, rows = quantised.sum(axis=(0, 1)), rng.permutation(700).astype(np.int32)
 
     def grown(backend: Backend, bounds: NDArray[np.int64] | None) -> Frontier:
-        stats = Stats(backend.put(q.astype(np.int32)), 0, sums, sums[:2], 40, "newton")
+        stats = Stats(backend.put(quantised.astype(np.int32)), 0, sums, sums[:2], 40, "newton")
         own = np.concatenate([rows[:600], rows[:200], rows]) if bounds is not None else rows[:300]
-        return grow(backend, backend.load(matrix), stats, 4, Start(backend.put(own), bounds))
+        return grow(backend, backend.load(matrix), stats, 4, GrowthScope(backend.put(own), bounds))
 
     for bounds in (None, np.array([0, 600, 800, 1500])):
         frontier, expected = grown(backend, bounds), grown(REFERENCE, bounds)
@@ -232,25 +232,32 @@ def rows(gpu: EmulatedGpu) -> None:
     state = rng.random((n_rows, n_classes)) * 10.0 ** -rng.choice([0, 3, 250], (n_rows, n_classes))
     state[::7, 1] = 0.0
     signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
-    repeat = rng.integers(1, 5, n_rows).astype(np.int32)
-    group = rng.integers(0, 4, n_rows).astype(np.int32)
+    frequency_weight = rng.integers(1, 5, n_rows).astype(np.int32)
+    leaf_index = rng.integers(0, 4, n_rows).astype(np.int32)
     counts = rng.integers(0, 9, n_rows).astype(np.int32)
     table = np.exp(rng.normal(scale=30.0, size=(4, 2, n_classes)))
     labels, units = rng.integers(0, n_classes, n_rows).astype(np.int32), rng.integers(1, 2**40, n_rows)
     scores = rng.integers(-1, 2, state.shape).astype(float)
 
     def results(backend: Backend) -> list[object]:
-        held, s, r, g = (backend.put(a) for a in (state, signs, repeat, group))
-        stats = backend.statistics(held, s, r, int(repeat.sum()), backend.maximum(held), Counts(backend.put(counts), 3))
+        held, s, r, g = (backend.put(a) for a in (state, signs, frequency_weight, leaf_index))
+        stats = backend.statistics(
+            held, s, r, int(frequency_weight.sum()), backend.maximum(held), Counts(backend.put(counts), 3)
+        )
         flipped = backend.flip(stats, g, np.sign(table[:, 0] - 1 + 1e-9).astype(np.int8))
-        sums = backend.group_sums(stats, g, 4)
+        sums = backend.leaf_sums(stats, g, 4)
         largest = float(backend.reweight(held, s, g, table))
-        found = [*sums, flipped.signed, stats.signed, stats.mass, largest, stats.shift]
-        cell, data = backend.put(group), backend.load(coded([group, np.arange(n_rows) % 3]))
+        found = [*sums, flipped.sum, stats.sum, stats.sum_abs, largest, stats.shift]
+        cell, data = backend.put(leaf_index), backend.load(coded([leaf_index, np.arange(n_rows) % 3]))
         for feature, cut, missing_left in ((1, 1, False), (0, 2, True), (-1, 3, True)):
             backend.set_bit(cell, 1, data, feature, cut, missing_left)
             found += [backend.get(cell).copy()]
-        found += [backend.row_mass(stats), backend.get(stats.q)[..., :4], backend.get(flipped.q)[..., :4], backend.get(held)]
+        found += [
+            backend.row_weights(stats),
+            backend.get(stats.quantised)[..., :4],
+            backend.get(flipped.quantised)[..., :4],
+            backend.get(held),
+        ]
         f = backend.put(scores)
         found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
         found.append(backend.confusion(f, backend.put(labels), backend.put(units)))
@@ -359,7 +366,7 @@ MUTANTS = {
     ),
     "squares of a wrong side": planted(gini, "sweep", "const int right = total - left;", "const int right = left - total;"),
     "the classes share a mass": planted(rebel, "sweep", "const i64 t = *mass++;", "const i64 t = *mass;"),
-    "the mass of the other tree": planted(rebel, "sweep", "mass + (i64)blockIdx.z * n_classes", "mass"),
+    "the mass of the other tree": planted(rebel, "sweep", "mass + (i64)blockIdx.z * n_classes", "sum_abs"),
     "the left side for the edge": planted(rebel, "sweep", "loss(t, total - 2 * left)", "loss(t, total - left)"),
     "the loss, not what is won of it": planted(rebel, "sweep", "gain = whole - cut;", "gain = cut;"),
     "a root in single precision": planted(rebel, "sweep", "return __dsqrt_rn(", "return __fsqrt_rn((float)"),

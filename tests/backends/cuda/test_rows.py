@@ -65,26 +65,26 @@ def zeros(cuda: CudaBackend, *shape: int, dtype: Any = np.int64) -> Any:
 @pytest.mark.parametrize("n_classes", [1, 10, 33, 300])
 @pytest.mark.parametrize("n_rows", [1, 57])
 def test_statistics_on_any_grid(cuda: CudaBackend, n_rows: int, n_classes: int) -> None:
-    state, signs, repeat, group = random_rows(n_rows, n_classes)
+    state, signs, frequency_weight, leaf_index = random_rows(n_rows, n_classes)
     counts, table = np.arange(n_rows, dtype=np.int32), random_rows(5, n_classes, 1)[1]
-    units = np.array([[int(n) * rint(x, 1) for x in row] for n, row in zip(repeat, state, strict=True)])
-    q = np.column_stack([units * signs, counts])
-    flipped = np.column_stack([units * signs * table[group], counts])
-    on_device = [cuda.put(a) for a in (state, signs, repeat)]
+    units = np.array([[int(n) * rint(x, 1) for x in row] for n, row in zip(frequency_weight, state, strict=True)])
+    quantised = np.column_stack([units * signs, counts])
+    flipped = np.column_stack([units * signs * table[leaf_index], counts])
+    on_device = [cuda.put(a) for a in (state, signs, frequency_weight)]
     for blocks, block in LAUNCHES:
-        sums, signed, mass, flipped_sums = (zeros(cuda, n) for n in (n_classes, n_classes + 1, n_classes, n_classes + 1))
-        out, flipped_out = (cuda.gpu.empty(q.shape, np.int32) for _ in range(2))
+        sums, sums, sum_abs, flipped_sums = (zeros(cuda, n) for n in (n_classes, n_classes + 1, n_classes, n_classes + 1))
+        out, flipped_out = (cuda.gpu.empty(quantised.shape, np.int32) for _ in range(2))
 
         def run(name: str, *arguments: Any, blocks: int = blocks, block: int = block) -> None:
             launch(cuda.gpu, name, (blocks,), arguments, block=block)
 
         run("channel_sums", on_device[0], on_device[2], None, sums, n_rows, n_classes, 1)
         assert cuda.get(sums).tolist() == units.sum(axis=0).tolist()
-        run("quantise", *on_device, cuda.put(counts), None, out, signed, mass, n_rows, n_classes, n_classes + 1, 1)
-        assert cuda.get(out).tolist() == q.tolist()
-        assert cuda.get(signed).tolist() == q.sum(axis=0).tolist()
-        assert cuda.get(mass).tolist() == units.sum(axis=0).tolist()
-        run("flip", out, cuda.put(group), cuda.put(table), flipped_out, flipped_sums, n_rows, n_classes, n_classes + 1)
+        run("quantise", *on_device, cuda.put(counts), None, out, sums, sum_abs, n_rows, n_classes, n_classes + 1, 1)
+        assert cuda.get(out).tolist() == quantised.tolist()
+        assert cuda.get(sums).tolist() == quantised.sum(axis=0).tolist()
+        assert cuda.get(sum_abs).tolist() == units.sum(axis=0).tolist()
+        run("flip", out, cuda.put(leaf_index), cuda.put(table), flipped_out, flipped_sums, n_rows, n_classes, n_classes + 1)
         assert cuda.get(flipped_out).tolist() == flipped.tolist()
         assert cuda.get(flipped_sums).tolist() == flipped.sum(axis=0).tolist()
 
@@ -92,20 +92,20 @@ def test_statistics_on_any_grid(cuda: CudaBackend, n_rows: int, n_classes: int) 
 def test_channel_sums_near_the_limit(cuda: CudaBackend) -> None:
     # The most that the first shift can give: 2**31 - 1 repeats of a value that rounds to 2**31.
     state = cuda.put(np.array([[np.nextafter(1.0, 0.0), 0.5]] * 2))
-    repeat = cuda.put(np.array([2**30, 2**30 - 1], np.int32))
-    assert cuda.channel_sums(state, repeat, 31).tolist() == [2**31 * (2**31 - 1), 2**30 * (2**31 - 1)]
+    frequency_weight = cuda.put(np.array([2**30, 2**30 - 1], np.int32))
+    assert cuda.channel_sums(state, frequency_weight, 31).tolist() == [2**31 * (2**31 - 1), 2**30 * (2**31 - 1)]
 
 
 def test_statistics_near_the_limit(cuda: CudaBackend) -> None:
     # Two rows of 2**29 - 1 units and one of 1: the channel's sum is 2**30 - 1 with either sign, and group sums stay in int32.
     state = np.array([[2.0**29 - 1] * 2, [2.0**29 - 1] * 2, [1.0] * 2])
-    signs, group = np.array([[1, -1]] * 3, np.int8), cuda.put(np.zeros(3, np.int32))
+    signs, leaf_index = np.array([[1, -1]] * 3, np.int8), cuda.put(np.zeros(3, np.int32))
     stats = cuda.quantise(cuda.put(state), cuda.put(signs), cuda.put(np.ones(3, np.int32)), 0)
-    assert stats.signed.tolist() == [2**30 - 1, 1 - 2**30]
-    assert stats.mass.tolist() == [2**30 - 1] * 2
-    signed, mass = cuda.group_sums(stats, group, 2)
-    assert signed.tolist() == [[2**30 - 1, 1 - 2**30], [0, 0]]
-    assert mass.tolist() == [[2**30 - 1] * 2, [0, 0]]
+    assert stats.sum.tolist() == [2**30 - 1, 1 - 2**30]
+    assert stats.sum_abs.tolist() == [2**30 - 1] * 2
+    sums, sum_abs = cuda.leaf_sums(stats, leaf_index, 2)
+    assert sums.tolist() == [[2**30 - 1, 1 - 2**30], [0, 0]]
+    assert sum_abs.tolist() == [[2**30 - 1] * 2, [0, 0]]
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 33), (257, 1), (61, 70)])
@@ -161,9 +161,9 @@ def test_shift_rule_where_it_turns(cuda: CudaBackend, drop: int, n_rows: int) ->
 
 @pytest.mark.parametrize("with_counts", [False, True])
 def test_statistics_wait_once(cuda: CudaBackend, monkeypatch: pytest.MonkeyPatch, with_counts: bool) -> None:
-    state, signs, repeat, group = random_rows(40, 3)
-    on_device = [cuda.put(a) for a in (state, signs, repeat)]
-    on_device_group, counts = cuda.put(group), np.arange(40, dtype=np.int32)
+    state, signs, frequency_weight, leaf_index = random_rows(40, 3)
+    on_device = [cuda.put(a) for a in (state, signs, frequency_weight)]
+    on_device_group, counts = cuda.put(leaf_index), np.arange(40, dtype=np.int32)
     limit = Counts(cuda.put(counts), 7) if with_counts else None
     table = np.full((5, 2, 3), 0.3)
     waits: list[int] = []
@@ -171,25 +171,27 @@ def test_statistics_wait_once(cuda: CudaBackend, monkeypatch: pytest.MonkeyPatch
 
     maximum = cuda.reweight(*on_device[:2], on_device_group, table)
     assert waits == []
-    stats = cuda.statistics(*on_device, int(repeat.sum()), maximum, limit)
+    stats = cuda.statistics(*on_device, int(frequency_weight.sum()), maximum, limit)
     n_channels = 3 + with_counts
     assert waits == [8 * (2 + 3 + n_channels + 3)]
     assert float(maximum) == state.max() * 0.3  # it came with the statistics
     assert len(waits) == 1
 
     expected_state = state.copy()
-    largest = REFERENCE.reweight(expected_state, signs, group, table)
+    largest = REFERENCE.reweight(expected_state, signs, leaf_index, table)
     expected_limit = Counts(counts, 7) if with_counts else None
-    expected = REFERENCE.statistics(expected_state, signs, repeat, int(repeat.sum()), largest, expected_limit)
+    expected = REFERENCE.statistics(
+        expected_state, signs, frequency_weight, int(frequency_weight.sum()), largest, expected_limit
+    )
     assert stats.shift == expected.shift
-    assert (stats.signed.tolist(), stats.mass.tolist()) == (expected.signed.tolist(), expected.mass.tolist())
-    assert cuda.get(stats.q).tolist() == expected.q.tolist()
+    assert (stats.sum.tolist(), stats.sum_abs.tolist()) == (expected.sum.tolist(), expected.sum_abs.tolist())
+    assert cuda.get(stats.quantised).tolist() == expected.quantised.tolist()
 
 
 def test_a_pending_maximum_is_waited_for_once(cuda: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     state = cuda.put(np.array([[3.0], [0.25]]))
-    signs, group = cuda.put(np.ones((2, 1), np.int8)), cuda.put(np.array([1, 0], np.int32))
-    maximum = cuda.reweight(state, signs, group, np.array([[[9.0], [20.0]], [[9.0], [0.5]]]))
+    signs, leaf_index = cuda.put(np.ones((2, 1), np.int8)), cuda.put(np.array([1, 0], np.int32))
+    maximum = cuda.reweight(state, signs, leaf_index, np.array([[[9.0], [20.0]], [[9.0], [0.5]]]))
     assert isinstance(maximum, Pending)
     assert float(maximum) == 5.0  # 0.25 * 20
     monkeypatch.setattr(cuda.gpu, "get", None)
@@ -197,16 +199,16 @@ def test_a_pending_maximum_is_waited_for_once(cuda: CudaBackend, monkeypatch: py
 
 
 def test_too_many_rows_are_refused(cuda: CudaBackend) -> None:
-    state, signs, repeat, _ = (cuda.put(a) for a in random_rows(3, 2))
+    state, signs, frequency_weight, _ = (cuda.put(a) for a in random_rows(3, 2))
     with pytest.raises(ValueError, match=f"at most {MAX_ROWS} rows"):
-        cuda.statistics(state, signs, repeat, MAX_ROWS + 1, 1.0)
+        cuda.statistics(state, signs, frequency_weight, MAX_ROWS + 1, 1.0)
 
 
 def test_a_wrong_shift_is_noticed(cuda: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    state, signs, repeat, _ = (cuda.put(a) for a in random_rows(3, 2))
+    state, signs, frequency_weight, _ = (cuda.put(a) for a in random_rows(3, 2))
     monkeypatch.setattr(rows_module.fixedpoint, "final_shift", lambda *_: 99)
     with pytest.raises(RuntimeError, match=r"the device chose the shift 2\d, but the shift rule gives 99"):
-        cuda.statistics(state, signs, repeat, 12, 7.875)
+        cuda.statistics(state, signs, frequency_weight, 12, 7.875)
 
 
 # ---- groups ------------------------------------------------------------------------------------------------------------------
@@ -216,36 +218,38 @@ def test_a_wrong_shift_is_noticed(cuda: CudaBackend, monkeypatch: pytest.MonkeyP
     ("n_rows", "n_groups", "n_classes"),
     [(1, 1, 1), (100, 39, 10), (30, 100, 200), (20, 5, 300), (40, 13_000, 2)],  # the last three in tiles of classes or groups
 )
-def test_group_sums_in_tiles(cuda: CudaBackend, n_rows: int, n_groups: int, n_classes: int) -> None:
-    rng = np.random.default_rng(n_groups)
-    q = rng.integers(-1000, 1001, (1, n_rows, n_classes + 1)).astype(np.int32)
-    group = rng.integers(0, n_groups, n_rows)
-    group[-1] = n_groups - 1
-    stats = Stats(cuda.put(q), 0, q[0].sum(axis=0), abs(q[0, :, :-1]).sum(axis=0), 1)  # the last channel: counts
-    signed, mass = cuda.group_sums(stats, cuda.put(group), n_groups)  # int64 groups will do
-    for g in (0, int(group[0]), n_groups - 1):
-        assert signed[g].tolist() == q[0, group == g, :-1].sum(axis=0).tolist()
-        assert mass[g].tolist() == abs(q[0, group == g, :-1]).sum(axis=0).tolist()
-    assert signed.shape == mass.shape == (n_groups, n_classes)
-    assert int(mass.sum()) == int(abs(q[:, :, :-1]).sum())
+def test_group_sums_in_tiles(cuda: CudaBackend, n_rows: int, n_leaves: int, n_classes: int) -> None:
+    rng = np.random.default_rng(n_leaves)
+    quantised = rng.integers(-1000, 1001, (1, n_rows, n_classes + 1)).astype(np.int32)
+    leaf_index = rng.integers(0, n_leaves, n_rows)
+    leaf_index[-1] = n_leaves - 1
+    stats = Stats(
+        cuda.put(quantised), 0, quantised[0].sum(axis=0), abs(quantised[0, :, :-1]).sum(axis=0), 1
+    )  # the last channel: counts
+    sums, sum_abs = cuda.leaf_sums(stats, cuda.put(leaf_index), n_leaves)  # int64 groups will do
+    for g in (0, int(leaf_index[0]), n_leaves - 1):
+        assert sums[g].tolist() == quantised[0, leaf_index == g, :-1].sum(axis=0).tolist()
+        assert sum_abs[g].tolist() == abs(quantised[0, leaf_index == g, :-1]).sum(axis=0).tolist()
+    assert sums.shape == sum_abs.shape == (n_leaves, n_classes)
+    assert int(sum_abs.sum()) == int(abs(quantised[:, :, :-1]).sum())
 
 
 @pytest.mark.parametrize("n_classes", [1, 10, 33, 300])
 def test_reweight_on_any_grid(cuda: CudaBackend, n_classes: int) -> None:
     rng = np.random.default_rng(n_classes)
-    state, signs, _, group = random_rows(57, n_classes)
+    state, signs, _, leaf_index = random_rows(57, n_classes)
     state *= 10.0 ** -rng.choice([0.0, 260.0, 270.0], state.shape)  # some fall to the floor
     table = np.exp(rng.normal(scale=5.0, size=(5, 2, n_classes)))
 
     def product(i: int, k: int) -> float:
-        exact = Fraction(state[i, k]) * Fraction(table[group[i], int(signs[i, k] > 0), k])  # a float of it is rounded once
+        exact = Fraction(state[i, k]) * Fraction(table[leaf_index[i], int(signs[i, k] > 0), k])  # a float of it is rounded once
         return max(float(exact), STATE_FLOOR) if state[i, k] else 0.0
 
     expected = [[product(i, k) for k in range(n_classes)] for i in range(57)]
     assert STATE_FLOOR in [x for row in expected for x in row] or n_classes == 1
     for blocks, block in LAUNCHES:
         on_device, maximum = cuda.put(state), zeros(cuda, 1, dtype=np.uint64)
-        arguments = (on_device, cuda.put(signs), cuda.put(group), cuda.put(table), maximum, 57, n_classes, STATE_FLOOR)
+        arguments = (on_device, cuda.put(signs), cuda.put(leaf_index), cuda.put(table), maximum, 57, n_classes, STATE_FLOOR)
         launch(cuda.gpu, "reweight", (blocks,), arguments, block=block)
         assert cuda.get(on_device).tolist() == expected
         assert cuda.get(maximum).view(np.float64).tolist() == [max(max(row) for row in expected)]
@@ -386,12 +390,14 @@ def test_slabs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("n_classes", [1, 10, 33, 300])
 def test_add_scores_on_any_grid(cuda: CudaBackend, n_classes: int) -> None:
-    scores, _, _, group = random_rows(57, n_classes)
+    scores, _, _, leaf_index = random_rows(57, n_classes)
     values = np.random.default_rng(0).normal(size=(5, n_classes))
     for blocks, block in LAUNCHES:
         on_device = cuda.put(scores)
-        launch(cuda.gpu, "add_scores", (blocks,), (on_device, cuda.put(group), cuda.put(values), 57, n_classes), block=block)
-        assert cuda.get(on_device).tobytes() == (scores + values[group]).tobytes()
+        launch(
+            cuda.gpu, "add_scores", (blocks,), (on_device, cuda.put(leaf_index), cuda.put(values), 57, n_classes), block=block
+        )
+        assert cuda.get(on_device).tobytes() == (scores + values[leaf_index]).tobytes()
 
 
 # ---- codes -------------------------------------------------------------------------------------------------------------------
@@ -456,9 +462,9 @@ def test_no_rows_launch_nothing(cuda: CudaBackend, monkeypatch: pytest.MonkeyPat
     data, tree = cuda.load(matrix), chain(3, 2, 0)
     assert data.usable.tolist() == matrix.usable.tolist() == [False, True, False]
     assert data.skipped.tolist() == [0] * 16
-    group = cuda.apply(tree, data)
-    assert group.shape == (0,)
+    leaf_index = cuda.apply(tree, data)
+    assert leaf_index.shape == (0,)
     scores = zeros(cuda, 0, 2, dtype=np.float64)
-    cuda.add_scores(scores, group, tree.values)
+    cuda.add_scores(scores, leaf_index, tree.values)
     cuda.predict(Ensemble.from_trees([tree], 2), data, scores, 0, 1)
-    assert cuda.error(scores, group, zeros(cuda, 0)) == 0
+    assert cuda.error(scores, leaf_index, zeros(cuda, 0)) == 0

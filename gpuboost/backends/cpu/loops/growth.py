@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
 from gpuboost.backends.cpu.jit import Array, Int, compiled
 from gpuboost.backends.cpu.loops.histograms import TOGETHER, histogram, histogram_of_classes, root_histograms
-from gpuboost.backends.cpu.loops.sweeps import judge
+from gpuboost.backends.cpu.loops.sweeps import evaluate_siblings
 from gpuboost.backends.cpu.one_hot import WEIGHT
 from gpuboost.backends.cpu.simd import LANES
 
 T = TypeVar("T", bound=np.generic)
 
 
-def of_tree(q: NDArray[T], t: int) -> NDArray[T]:
+def of_tree(quantised: NDArray[T], t: int) -> NDArray[T]:
     """Return the statistics or rows of tree t: its own, or those that all trees of a batch share."""
-    own: NDArray[T] = q[t] if len(q) > 1 else q[0]
+    own: NDArray[T] = quantised[t] if len(quantised) > 1 else quantised[0]
     return own
 
 
@@ -58,7 +58,7 @@ def free_slot(nodes: Array, n_nodes: int, parent: int, n_slots: int) -> Int:
 
 
 @compiled
-def select(step: Int, nodes: Array, current: Array, n_slots: int) -> bool:
+def pop_best_leaf(step: Int, nodes: Array, current: Array, n_slots: int) -> bool:
     found = False
     for t in range(len(current)):
         best = 0
@@ -125,7 +125,7 @@ def partition(
 
 
 @compiled
-def expand(
+def find_splits(
     blocks: Array,
     masks: Array,
     usable: Array,
@@ -133,12 +133,12 @@ def expand(
     has_missing: Array,
     skipped: Array,
     rows: Array,
-    q: Array,
+    quantised: Array,
     nodes: Array,
     totals: Array,
     edges: Array,
     histograms: Array,
-    mass: Array,
+    sum_abs: Array,
     n_classes: int,
     min_count: int,
     criterion: int,
@@ -151,11 +151,11 @@ def expand(
     own = rows[nodes[small, START] : nodes[small, STOP]]
     sums = histograms[nodes[small, SLOT] : nodes[small, SLOT] + 1]
     if one_hot:
-        histogram_of_classes(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, n_classes)
+        histogram_of_classes(0, len(blocks), blocks, masks, skipped, bin_offsets, own, quantised, sums, n_classes)
     else:
-        histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, q, sums, lanes)
-    found = (nodes, totals, edges, histograms, mass, n_classes, min_count, criterion)
-    judge(usable, bin_offsets, has_missing, skipped, *found, small, large, lanes)
+        histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, quantised, sums, lanes)
+    found = (nodes, totals, edges, histograms, sum_abs, n_classes, min_count, criterion)
+    evaluate_siblings(usable, bin_offsets, has_missing, skipped, *found, small, large, lanes)
 
 
 @compiled
@@ -186,14 +186,14 @@ def grow(
     has_missing: Array,
     skipped: Array,
     rows: Array,
-    q: Array,
+    quantised: Array,
     nodes: Array,
     totals: Array,
     edges: Array,
     current: Array,
     histograms: Array,
     buffer: Array,
-    mass: Array,
+    sum_abs: Array,
     n_classes: int,
     n_voting: int,
     min_count: int,
@@ -204,29 +204,29 @@ def grow(
     """Grow the trees lo..hi-1, one after another, in the same memory for histograms."""
     n_cuts = nodes.shape[1] // 2
     # Roots with statistics of their own that hold all rows are counted in one pass.
-    together = len(q) > 1 and q.shape[2] == LANES and hold_all(nodes[lo:hi, 0], q.shape[1])
-    roots = np.empty((bin_offsets[-1] if together else 0, TOGETHER, q.shape[2]), np.int32)
+    together = len(quantised) > 1 and quantised.shape[2] == LANES and hold_all(nodes[lo:hi, 0], quantised.shape[1])
+    roots = np.empty((bin_offsets[-1] if together else 0, TOGETHER, quantised.shape[2]), np.int32)
     shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
     for t in range(lo, hi):
         held = rows[t if len(rows) > 1 else 0]
-        own = (held, q[t if len(q) > 1 else 0], nodes[t], totals[t], edges[t], histograms, mass[t])
+        own = (held, quantised[t if len(quantised) > 1 else 0], nodes[t], totals[t], edges[t], histograms, sum_abs[t])
         if together:
             place = (t - lo) % TOGETHER
             if place == 0:
-                root_histograms(t, min(t + TOGETHER, hi), blocks, masks, skipped, bin_offsets, q, roots, lanes)
+                root_histograms(t, min(t + TOGETHER, hi), blocks, masks, skipped, bin_offsets, quantised, roots, lanes)
             histograms[nodes[t, 0, SLOT]] = roots[:, place]
-            judge(*shared[2:], *own[2:], n_classes, min_count, criterion, 0, -1, lanes)
+            evaluate_siblings(*shared[2:], *own[2:], n_classes, min_count, criterion, 0, -1, lanes)
         else:
-            expand(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
+            find_splits(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
         for s in range(n_cuts):
-            if not select(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
+            if not pop_best_leaf(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
                 break
             if nodes[t, current[t], LEFT] == 0:
                 continue
             partition(blocks, held, buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
             if s + 1 < n_cuts:
                 small, large = order_children(nodes[t], current[t])
-                expand(*shared, *own, n_classes, min_count, criterion, one_hot, small, large, lanes)
+                find_splits(*shared, *own, n_classes, min_count, criterion, one_hot, small, large, lanes)
 
 
 @compiled
@@ -238,13 +238,13 @@ def node_of_rows(rows: Array, nodes: Array, out: Array) -> None:
 
 
 @compiled
-def place_weightless(lo: int, hi: int, q: Array, blocks: Array, nodes: Array, out: Array) -> None:
+def place_weightless(lo: int, hi: int, quantised: Array, blocks: Array, nodes: Array, out: Array) -> None:
     """Write the leaf of the rows without weight, which a growth on one class a row leaves out: the same divisions once more."""
     rows, buffer = np.empty(hi - lo, np.int32), np.empty(hi - lo, np.int32)
     n: Int = 0
     for i in range(lo, hi):
         rows[n] = i
-        n += q[i, WEIGHT] == 0
+        n += quantised[i, WEIGHT] == 0
     bounds = np.zeros((len(nodes), 2), np.int64)
     bounds[0, 1] = n
     for m in range(len(nodes)):

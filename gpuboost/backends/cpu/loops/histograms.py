@@ -28,21 +28,21 @@ def unrolled(width: int) -> tuple[int, ...]:
 
 
 @compiled
-def add_row(out: Array, i: int, q: Array, j: int, n_channels: int, lanes: tuple[int, ...]) -> None:
-    """Add row j of ``q`` to row i of ``out``, both flat with ``n_channels`` entries a row.
+def add_row(out: Array, i: int, quantised: Array, j: int, n_channels: int, lanes: tuple[int, ...]) -> None:
+    """Add row j of ``quantised`` to row i of ``out``, both flat with ``n_channels`` entries a row.
 
     The length of ``lanes`` is known to the compiler, which adds up to `UNROLLED` vectors a row at once.
     """
     width = np.uint64(n_channels)
     target, source = np.uint64(i) * width, np.uint64(j) * width
     if len(lanes) > 0:
-        add_vectors(out, target, q, source, lanes)
+        add_vectors(out, target, quantised, source, lanes)
     elif n_channels >= LANES:
         for g in range(0, n_channels, LANES):
-            add_vectors(out, target + np.uint64(g), q, source + np.uint64(g), (0,))
+            add_vectors(out, target + np.uint64(g), quantised, source + np.uint64(g), (0,))
     else:
         for c in range(n_channels):
-            out[target + np.uint64(c)] += q[source + np.uint64(c)]
+            out[target + np.uint64(c)] += quantised[source + np.uint64(c)]
 
 
 @compiled
@@ -64,19 +64,19 @@ def histogram(
     skipped: Array,
     bin_offsets: Array,
     rows: Array,
-    q: Array,
+    quantised: Array,
     out: Array,
     lanes: tuple[int, ...],
 ) -> Int:
-    """Add up ``q`` by bin over ``rows``, leaving out every feature's most frequent bin. Return the number of additions.
+    """Add up ``quantised`` by bin over ``rows``, leaving out every feature's most frequent bin. Return the number of additions.
 
     A piece of work is a block of features and a chunk of rows; ``out`` (n_chunks, n_bins_total, C) has room for every chunk and
     is overwritten. A row's codes of one block are compared with the skipped codes at once, and only the features that differ
     are visited, so that sparse data cost what their non-zeros cost. The block's mask has the bits of the features that matter.
     """
     n_blocks, n_rows, width = blocks.shape
-    n_chunks, n_channels = out.shape[0], q.shape[1]
-    flat_blocks, flat_q = blocks.reshape(-1), q.reshape(-1)
+    n_chunks, n_channels = out.shape[0], quantised.shape[1]
+    flat_blocks, flat_q = blocks.reshape(-1), quantised.reshape(-1)
     one, n_added = np.uint64(1), np.int64(0)
     for piece in range(lo, hi):
         block, chunk = piece % n_blocks, piece // n_blocks
@@ -117,7 +117,7 @@ def root_histograms(
     masks: Array,
     skipped: Array,
     bin_offsets: Array,
-    q: Array,
+    quantised: Array,
     out: Array,
     lanes: tuple[int, ...],
 ) -> None:
@@ -126,9 +126,9 @@ def root_histograms(
     A row's codes are looked at once, and what is added is one long vector. ``lanes`` are those of one tree.
     """
     n_blocks, n_rows, width = blocks.shape
-    n_channels, one = q.shape[2], np.uint64(1)
+    n_channels, one = quantised.shape[2], np.uint64(1)
     own = np.empty((INTERLEAVED, TOGETHER, n_channels), np.int32)
-    flat_blocks, flat_q, flat_own, flat_out = blocks.reshape(-1), q.reshape(-1), own.reshape(-1), out.reshape(-1)
+    flat_blocks, flat_q, flat_own, flat_out = blocks.reshape(-1), quantised.reshape(-1), own.reshape(-1), out.reshape(-1)
     out[:] = 0
     for block in range(n_blocks):
         first = block * width
@@ -157,15 +157,15 @@ def histogram_of_classes(
     skipped: Array,
     bin_offsets: Array,
     rows: Array,
-    q: Array,
+    quantised: Array,
     out: Array,
     n_classes: int,
 ) -> Int:
     """As `histogram`, for statistics with one class a row, see `gpuboost.backends.cpu.one_hot`."""
     n_blocks, n_rows, width = blocks.shape
     n_chunks, n_channels = out.shape[0], np.uint64(out.shape[2])
-    n_columns, has_counts = q.shape[1], q.shape[1] > COUNT
-    flat_blocks, flat_q = blocks.reshape(-1), q.reshape(-1)
+    n_columns, has_counts = quantised.shape[1], quantised.shape[1] > COUNT
+    flat_blocks, flat_q = blocks.reshape(-1), quantised.reshape(-1)
     one, n_added = np.uint64(1), np.int64(0)
     for piece in range(lo, hi):
         block, chunk = piece % n_blocks, piece // n_blocks
@@ -194,7 +194,7 @@ def histogram_of_classes(
 
 
 @compiled
-def complete(
+def fill_skipped_bin(
     f: int,
     bin_offsets: Array,
     skipped: Array,

@@ -43,40 +43,42 @@ def maximum(lo: int, hi: int, state: Array) -> Float:
 
 
 @compiled
-def channel_sums(lo: int, hi: int, state: Array, repeat: Array, scale: float) -> Array:
+def channel_sums(lo: int, hi: int, state: Array, frequency_weight: Array, scale: float) -> Array:
     sums = np.zeros(state.shape[1], np.int64)
     for i in range(lo, hi):
-        times = np.int64(repeat[i])
+        times = np.int64(frequency_weight[i])
         for c in range(state.shape[1]):
             sums[c] += times * np.int64(np.rint(state[i, c] * scale))
     return sums
 
 
 @compiled
-def quantise(lo: int, hi: int, state: Array, signs: Array, repeat: Array, scale: float, q: Array) -> tuple[Array, Array]:
+def quantise(
+    lo: int, hi: int, state: Array, signs: Array, frequency_weight: Array, scale: float, quantised: Array
+) -> tuple[Array, Array]:
     n_channels = state.shape[1]
-    signed, mass = np.zeros(n_channels, np.int64), np.zeros(n_channels, np.int64)
+    sums, sum_abs = np.zeros(n_channels, np.int64), np.zeros(n_channels, np.int64)
     for i in range(lo, hi):
-        times = np.int32(repeat[i])
+        times = np.int32(frequency_weight[i])
         for c in range(n_channels):
             units = np.int32(times * np.int32(np.rint(state[i, c] * scale)))
             value = np.int32(units * np.int32(signs[i, c]))
-            q[i, c] = value
-            signed[c] += np.int64(value)
-            mass[c] += np.int64(units)
-    return signed, mass
+            quantised[i, c] = value
+            sums[c] += np.int64(value)
+            sum_abs[c] += np.int64(units)
+    return sums, sum_abs
 
 
 @compiled
-def reweight(lo: int, hi: int, state: Array, signs: Array, group: Array, table: Array) -> Float:
+def reweight(lo: int, hi: int, state: Array, signs: Array, leaf_index: Array, table: Array) -> Float:
     n_channels = state.shape[1]
     largest = np.zeros(n_channels)
     for i in range(lo, hi):
-        g = group[i]
+        g = leaf_index[i]
         for c in range(n_channels):
             w = state[i, c]
-            factor = table[g, 1, c] if signs[i, c] > 0 else table[g, 0, c]
-            product = w * factor
+            multiplier = table[g, 1, c] if signs[i, c] > 0 else table[g, 0, c]
+            product = w * multiplier
             product = product if product > STATE_FLOOR else STATE_FLOOR
             product = product if w > 0.0 else 0.0
             state[i, c] = product
@@ -101,39 +103,39 @@ def project(lo: int, hi: int, state: Array, signs: Array, coefficients: Array, m
 
 
 @compiled
-def flip(lo: int, hi: int, q: Array, group: Array, signs: Array, n_channels: int, out: Array) -> Array:
+def flip(lo: int, hi: int, quantised: Array, leaf_index: Array, signs: Array, n_channels: int, out: Array) -> Array:
     sums = np.zeros(n_channels, np.int64)
     n_classes = signs.shape[1]
     for i in range(lo, hi):
-        g = group[i]
+        g = leaf_index[i]
         for c in range(n_classes):
-            value = np.int32(q[i, c] * np.int32(signs[g, c]))
+            value = np.int32(quantised[i, c] * np.int32(signs[g, c]))
             out[i, c] = value
             sums[c] += np.int64(value)
         for c in range(n_classes, n_channels):  # counts have no sign
-            out[i, c] = q[i, c]
-            sums[c] += np.int64(q[i, c])
+            out[i, c] = quantised[i, c]
+            sums[c] += np.int64(quantised[i, c])
     return sums
 
 
 @compiled
-def group_sums(lo: int, hi: int, q: Array, group: Array, n_groups: int, n_channels: int) -> tuple[Array, Array]:
-    signed, mass = np.zeros((n_groups, n_channels), np.int64), np.zeros((n_groups, n_channels), np.int64)
+def leaf_sums(lo: int, hi: int, quantised: Array, leaf_index: Array, n_leaves: int, n_channels: int) -> tuple[Array, Array]:
+    sums, sum_abs = np.zeros((n_leaves, n_channels), np.int64), np.zeros((n_leaves, n_channels), np.int64)
     for i in range(lo, hi):
-        g = group[i]
+        g = leaf_index[i]
         for c in range(n_channels):
-            signed[g, c] += np.int64(q[i, c])
-            mass[g, c] += np.int64(abs(q[i, c]))
-    return signed, mass
+            sums[g, c] += np.int64(quantised[i, c])
+            sum_abs[g, c] += np.int64(abs(quantised[i, c]))
+    return sums, sum_abs
 
 
 @compiled
-def row_mass(lo: int, hi: int, q: Array, first: int, n_classes: int, out: Array) -> None:
+def row_weights(lo: int, hi: int, quantised: Array, first: int, n_classes: int, out: Array) -> None:
     for i in range(lo, hi):
-        mass = np.int64(0)
+        sum_abs = np.int64(0)
         for c in range(first, n_classes):
-            mass += abs(np.int64(q[i, c]))
-        out[i] = mass
+            sum_abs += abs(np.int64(quantised[i, c]))
+        out[i] = sum_abs
 
 
 # ---- using trees -------------------------------------------------------------------------------------------------------------
@@ -220,7 +222,7 @@ def predict(
 
 
 @compiled
-def add_scores(lo: int, hi: int, scores: Array, group: Array, values: Array) -> None:
+def add_scores(lo: int, hi: int, scores: Array, leaf_index: Array, values: Array) -> None:
     """Classes that no value moves are left alone: a sum that began at 0.0 is the same after 0.0 or -0.0 is added."""
     n_classes = scores.shape[1]
     moved = np.empty(n_classes, np.int64)
@@ -229,7 +231,7 @@ def add_scores(lo: int, hi: int, scores: Array, group: Array, values: Array) -> 
         moved[n_moved] = k
         n_moved += (values[:, k] != 0.0).any()
     for i in range(lo, hi):
-        g = group[i]
+        g = leaf_index[i]
         if n_moved == n_classes:
             for k in range(n_classes):
                 scores[i, k] += values[g, k]

@@ -47,22 +47,24 @@ def small_sum(p: Array) -> Float:
 
 
 @compiled
-def largest_miss(lo: int, hi: int, p: Array, target: Array, factor: Array) -> Float:
+def largest_miss(lo: int, hi: int, p: Array, target: Array, weight_scale: Array) -> Float:
     largest = 0.0
     for i in range(lo, hi):
-        largest = max(largest, factor[i] * complement(p[i, target[i]], small_sum(p[i])))
+        largest = max(largest, weight_scale[i] * complement(p[i, target[i]], small_sum(p[i])))
     return largest
 
 
 @compiled
-def sums(lo: int, hi: int, p: Array, target: Array, repeat: Array, factor: Array, scale: float) -> tuple[Array, Array]:
+def sums(
+    lo: int, hi: int, p: Array, target: Array, frequency_weight: Array, weight_scale: Array, scale: float
+) -> tuple[Array, Array]:
     n_classes = p.shape[1]
     gradient, curvature = np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
     g, h = np.zeros(n_classes), np.zeros(n_classes)
     for first in range(lo, hi, CHUNK):
         g[:], h[:] = 0.0, 0.0
         for i in range(first, min(first + CHUNK, hi)):
-            own, times, f, y = p[i], np.float64(repeat[i]), factor[i], target[i]
+            own, times, f, y = p[i], np.float64(frequency_weight[i]), weight_scale[i], target[i]
             others = small_sum(own)
             for k in range(n_classes):  # gradients as if every class were another one's
                 g[k] += times * np.rint(f * own[k] * scale)
@@ -75,7 +77,7 @@ def sums(lo: int, hi: int, p: Array, target: Array, repeat: Array, factor: Array
 
 
 @compiled
-def derivatives(own: Array, target: Array, factor: Array, scale: float, others: Array, g: Array, h: Array) -> None:
+def derivatives(own: Array, target: Array, weight_scale: Array, scale: float, others: Array, g: Array, h: Array) -> None:
     """Write the gradients in units and the curvatures of rows, given their probabilities `by_class`. ``others`` is scratch."""
     n_classes, n = len(own) - 1, len(target)
     others[:] = 0.0
@@ -84,11 +86,11 @@ def derivatives(own: Array, target: Array, factor: Array, scale: float, others: 
             others[i] += small(own[k, i])
     for k in range(n_classes):
         for i in range(n):
-            g[k, i] = np.int32(np.rint(factor[i] * -own[k, i] * scale))
+            g[k, i] = np.int32(np.rint(weight_scale[i] * -own[k, i] * scale))
             h[k, i] = own[k, i] * complement(own[k, i], others[i])
     for i in range(n):
         y = target[i]
-        g[y, i] = np.int32(np.rint(factor[i] * complement(own[y, i], others[i]) * scale))
+        g[y, i] = np.int32(np.rint(weight_scale[i] * complement(own[y, i], others[i]) * scale))
 
 
 @compiled
@@ -97,18 +99,18 @@ def statistics(
     hi: int,
     p: Array,
     target: Array,
-    repeat: Array,
-    factor: Array,
+    frequency_weight: Array,
+    weight_scale: Array,
     pairs: Array,
     gradient_scale: float,
     curvature_scale: float,
     weights: Array,
     counts: Array,
-    q: Array,
+    quantised: Array,
 ) -> tuple[Array, Array]:
-    """Fill in the rows lo..hi-1 of ``q`` (n_trees, n_rows, C); return the sums of q and of abs(q), (n_trees, C).
+    """Fill in the rows lo..hi-1 of ``quantised`` (n_trees, n_rows, C); return its sums, and those of its magnitudes.
 
-    ``weights`` may be empty.
+    Both are (n_trees, C). ``weights`` may be empty.
     """
     n_classes = p.shape[1]
     has_weights = len(weights) > 0
@@ -116,10 +118,10 @@ def statistics(
     # The last class is base class -1, whose terms are 0.
     own, h, g = np.zeros((n_classes + 1, CHUNK)), np.zeros((n_classes + 1, CHUNK)), np.zeros((n_classes + 1, CHUNK), np.int32)
     channels, others = np.zeros((4, CHUNK), np.int32), np.empty(CHUNK)
-    signed, mass = np.zeros((len(pairs), 4), np.int64), np.zeros((len(pairs), 4), np.int64)
+    sums, sum_abs = np.zeros((len(pairs), 4), np.int64), np.zeros((len(pairs), 4), np.int64)
     for first in range(lo, hi, CHUNK):
         stop = min(first + CHUNK, hi)
-        n, f, times = stop - first, factor[first:stop], repeat[first:stop]
+        n, f, times = stop - first, weight_scale[first:stop], frequency_weight[first:stop]
         by_class(p[first:stop], own)
         derivatives(own, target[first:stop], f, gradient_scale, others, g, h)
         channels[at_count, :n] = counts[first:stop]
@@ -136,10 +138,10 @@ def statistics(
                 for i in range(n):
                     total += np.int64(channels[c, i])
                     size += np.int64(abs(channels[c, i]))
-                signed[t, c] += total
-                mass[t, c] += size
-            interleave(channels, q[t, first:stop].reshape(-1), n)
-    return signed[:, : at_count + 1], mass[:, :at_count]
+                sums[t, c] += total
+                sum_abs[t, c] += size
+            interleave(channels, quantised[t, first:stop].reshape(-1), n)
+    return sums[:, : at_count + 1], sum_abs[:, :at_count]
 
 
 @compiled
@@ -157,16 +159,16 @@ def interleave(channels: Array, rows: Array, n: int) -> None:
 
 
 @compiled
-def multiply(own: Array, groups: Array, pairs: Array, factors: Array, trees: Array, total: Array) -> None:
+def multiply(own: Array, leaf_indices: Array, pairs: Array, multipliers: Array, trees: Array, total: Array) -> None:
     """Take trees into rows' probabilities `by_class`, and write the rows' sums, which are 1 no longer."""
-    n = groups.shape[1]
+    n = leaf_indices.shape[1]
     for t in trees:
         base, k = pairs[t, 0], pairs[t, 1]
         for i in range(n):
-            own[k, i] *= factors[t, groups[t, i], 0]
+            own[k, i] *= multipliers[t, leaf_indices[t, i], 0]
         if base >= 0:
             for i in range(n):
-                own[base, i] *= factors[t, groups[t, i], 1]
+                own[base, i] *= multipliers[t, leaf_indices[t, i], 1]
     total[:] = 0.0
     for k in range(len(own)):
         for i in range(n):
@@ -174,12 +176,12 @@ def multiply(own: Array, groups: Array, pairs: Array, factors: Array, trees: Arr
 
 
 @compiled
-def step(lo: int, hi: int, p: Array, groups: Array, pairs: Array, factors: Array, trees: Array) -> None:
+def step(lo: int, hi: int, p: Array, leaf_indices: Array, pairs: Array, multipliers: Array, trees: Array) -> None:
     own, total = np.empty((p.shape[1], CHUNK)), np.empty(CHUNK)
     for first in range(lo, hi, CHUNK):
         rows = p[first : min(first + CHUNK, hi)]
         by_class(rows, own)
-        multiply(own, groups[:, first : first + len(rows)], pairs, factors, trees, total)
+        multiply(own, leaf_indices[:, first : first + len(rows)], pairs, multipliers, trees, total)
         for k in range(p.shape[1]):
             for i in range(len(rows)):
                 rows[i, k] = max(own[k, i] / total[i], STATE_FLOOR)
@@ -213,11 +215,11 @@ def losses(
     hi: int,
     p: Array,
     target: Array,
-    repeat: Array,
-    factor: Array,
-    groups: Array,
+    frequency_weight: Array,
+    weight_scale: Array,
+    leaf_indices: Array,
     pairs: Array,
-    factors: Array,
+    multipliers: Array,
     trees: Array,
     bounds: Array,
     scale: float,
@@ -228,15 +230,15 @@ def losses(
     total, loss = np.empty(CHUNK), np.empty(CHUNK)
     for first in range(lo, hi, CHUNK):
         stop = min(first + CHUNK, hi)
-        y, f = target[first:stop], factor[first:stop]
+        y, f = target[first:stop], weight_scale[first:stop]
         by_class(p[first:stop], own)
         for j in range(len(found)):
             after[:] = own
-            multiply(after, groups[:, first:stop], pairs, factors, trees[bounds[j] : bounds[j + 1]], total)
+            multiply(after, leaf_indices[:, first:stop], pairs, multipliers, trees[bounds[j] : bounds[j + 1]], total)
             for i in range(stop - first):
                 loss[i] = after[y[i], i]
             for i in range(stop - first):
                 loss[i] = np.rint(f[i] * minus_log2(max(loss[i] / total[i], STATE_FLOOR)) * scale)
             for i in range(stop - first):
-                found[j, y[i]] += np.int64(repeat[first + i]) * np.int64(loss[i])
+                found[j, y[i]] += np.int64(frequency_weight[first + i]) * np.int64(loss[i])
     return found

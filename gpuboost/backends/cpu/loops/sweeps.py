@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuboost.backends.base import BASELINE, CUT, FEATURE, KEY, MISSING_LEFT, SLOT, Stats
 from gpuboost.backends.cpu.jit import Array, Int, compiled
-from gpuboost.backends.cpu.loops.histograms import add_row, complete
+from gpuboost.backends.cpu.loops.histograms import add_row, fill_skipped_bin
 from gpuboost.backends.cpu.simd import LANES, move_row, sweep_row
 from gpuboost.binning import MISSING_CODE
 
@@ -83,7 +83,7 @@ def sweep(
 
 @compiled
 def purity(sums: Array, n_classes: int) -> float:
-    """Return the sum of the squares over the sum, see `gpuboost.backends.base.Backend.expand`."""
+    """Return the sum of the squares over the sum, see `gpuboost.backends.base.Backend.find_splits`."""
     squares, total = 0.0, np.int64(0)
     for c in range(n_classes):
         s = np.float64(sums[c])
@@ -232,14 +232,14 @@ def sweep_newton(
 
 
 @compiled
-def exponential_loss(edges: Array, mass: Array, roots: Array) -> float:
-    """Return the loss of the best coefficients, see `gpuboost.backends.base.Backend.expand`. ``roots`` is scratch.
+def exponential_loss(edges: Array, sum_abs: Array, roots: Array) -> float:
+    """Return the loss of the best coefficients, see `gpuboost.backends.base.Backend.find_splits`. ``roots`` is scratch.
 
     Without the sum, which has to be taken in order, the loop over the classes is vector code.
     """
     for c in range(len(roots)):
         edge = np.int64(edges[c])
-        roots[c] = np.sqrt(np.float64(mass[c] + edge) * np.float64(mass[c] - edge))
+        roots[c] = np.sqrt(np.float64(sum_abs[c] + edge) * np.float64(sum_abs[c] - edge))
     loss = 0.0
     for c in range(len(roots)):
         loss += roots[c]
@@ -255,15 +255,15 @@ def sweep_rebel(
     start: Array,
     n_classes: int,
     min_count: int,
-    mass: Array,
+    sum_abs: Array,
     roots: Array,
     best: Best,
 ) -> Best:
-    """As `sweep`, for the criterion "rebel"; ``mass`` are the root's sums of abs(q), ``roots`` is scratch."""
+    """As `sweep`, for the criterion "rebel"; ``sum_abs`` are the root's sums of abs(quantised), ``roots`` is scratch."""
     n_channels = histogram.shape[1]
     first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
     score, feature, chosen, side = best
-    most, whole = np.int64(score).view(np.float64), exponential_loss(start, mass, roots)
+    most, whole = np.int64(score).view(np.float64), exponential_loss(start, sum_abs, roots)
     both = np.zeros((2, n_channels), np.int32)  # edges of the cuts with the missing values on the right and on the left
     for c in range(n_channels):
         both[0, c] = start[c]
@@ -277,14 +277,14 @@ def sweep_rebel(
             edges = both[missing_left]
             if min_count > 0 and start[n_classes] - abs(np.int64(edges[n_classes])) < 2 * min_count:
                 continue
-            found = whole - exponential_loss(edges, mass, roots)
+            found = whole - exponential_loss(edges, sum_abs, roots)
             if found > most:
                 most, feature, chosen, side = found, f, cut, missing_left
     return np.float64(most).view(np.int64), feature, chosen, side
 
 
 @compiled
-def finish(
+def finish_histogram(
     lo: int,
     hi: int,
     usable: Array,
@@ -293,7 +293,7 @@ def finish(
     skipped: Array,
     total: Array,
     other_total: Array,
-    mass: Array,
+    sum_abs: Array,
     n_classes: int,
     min_count: int,
     criterion: int,
@@ -305,7 +305,7 @@ def finish(
     """Finish the histograms of the usable features lo..hi-1 and sweep them while they are in the cache.
 
     ``child`` is the node whose rows were counted. ``other`` holds its parent's histogram and gets its sibling's; for a root it
-    is empty. ``mass`` are the root's sums of abs(q), for the criterion "rebel".
+    is empty. ``sum_abs`` are the root's sums of abs(quantised), for the criterion "rebel".
     """
     n_channels = child.shape[1]
     edges, starts = np.zeros(n_channels, np.int32), np.zeros((2, n_channels), np.int32)
@@ -322,12 +322,12 @@ def finish(
         whole, other_whole = purity(start, n_classes), purity(other_start, n_classes)
     elif criterion == NEWTON:
         whole, other_whole = newton_gain(start[0], start[1]), newton_gain(other_start[0], other_start[1])
-    roots = np.empty(len(mass), np.float64)
+    roots = np.empty(len(sum_abs), np.float64)
     for u in range(lo, hi):
         f = usable[u]
-        complete(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
+        fill_skipped_bin(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
         if criterion == REBEL:
-            best = sweep_rebel(f, bin_offsets, has_missing, child, start, n_classes, min_count, mass, roots, best)
+            best = sweep_rebel(f, bin_offsets, has_missing, child, start, n_classes, min_count, sum_abs, roots, best)
             continue
         if criterion == GINI:
             best = sweep_gini(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
@@ -350,7 +350,7 @@ def finish(
 
 
 @compiled
-def settle(
+def store_split(
     best: Best,
     bin_offsets: Array,
     histogram: Array,
@@ -371,7 +371,7 @@ def settle(
 
 
 @compiled
-def judge(
+def evaluate_siblings(
     usable: Array,
     bin_offsets: Array,
     has_missing: Array,
@@ -380,7 +380,7 @@ def judge(
     totals: Array,
     edges: Array,
     histograms: Array,
-    mass: Array,
+    sum_abs: Array,
     n_classes: int,
     min_count: int,
     criterion: int,
@@ -391,7 +391,7 @@ def judge(
     """Best classifiers of two siblings, or of the root if ``large`` is -1. The rows of ``small`` have been counted."""
     child = histograms[nodes[small, SLOT]]
     other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
-    best, other_best = finish(
+    best, other_best = finish_histogram(
         0,
         len(usable),
         usable,
@@ -400,7 +400,7 @@ def judge(
         skipped,
         totals[small],
         totals[large],
-        mass,
+        sum_abs,
         n_classes,
         min_count,
         criterion,
@@ -409,6 +409,6 @@ def judge(
         other,
         lanes,
     )
-    settle(best, bin_offsets, child, nodes[small], totals[small], edges[small])
+    store_split(best, bin_offsets, child, nodes[small], totals[small], edges[small])
     if large >= 0:
-        settle(other_best, bin_offsets, other, nodes[large], totals[large], edges[large])
+        store_split(other_best, bin_offsets, other, nodes[large], totals[large], edges[large])

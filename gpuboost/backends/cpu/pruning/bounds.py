@@ -1,7 +1,7 @@
 """Compiled loops of exact pruning: the same trees from fewer additions (QuickBoost, chapter 3 of Appel's thesis).
 
-The mass of a row is the sum of abs(q) over the classes. A root's rows are divided into heavy rows, which hold nearly all of its
-mass, light rows, and rows without mass, which are never counted. Partitions keep this order within every node.
+The mass of a row is the sum of abs(quantised) over the classes. A root's rows are divided into heavy rows, which hold nearly
+all of its mass, light rows, and rows without mass, which are never counted. Partitions keep this order within every node.
 
 What a feature can reach on all rows of a node is bounded by what it reaches on the heavy ones (the thesis' proposition 3.2 and
 appendix 7.2): no cut of more rows loses less than the best cut of some of them. With m for the heavy rows, W - W_m for the mass
@@ -50,24 +50,24 @@ class Growth(NamedTuple):
 
     Attributes
     ----------
-    rows, q, nodes, totals, edges : ndarray
+    rows, quantised, nodes, totals, edges : ndarray
         The tree's part of a `gpuboost.backends.base.Frontier`.
-    mass : ndarray of int64, shape (n_rows,)
+    sum_abs : ndarray of int64, shape (n_rows,)
     level : ndarray of uint8, shape (n_rows,)
         0 for heavy rows, 1 for light rows, 2 for rows without mass.
     stops : ndarray of int64, shape (M, 2)
     heavy : ndarray of int32, shape (M, C)
         Channel sums of a node's heavy rows.
     class_mass : ndarray of int64, shape (n_classes,)
-        The root's sums of abs(q), for the criterion "rebel".
+        The root's sums of abs(quantised), for the criterion "rebel".
     """
 
     rows: Array
-    q: Array
+    quantised: Array
     nodes: Array
     totals: Array
     edges: Array
-    mass: Array
+    sum_abs: Array
     level: Array
     stops: Array
     heavy: Array
@@ -106,7 +106,7 @@ class Memory(NamedTuple):
 def mass_of(growth: Growth, start: int, stop: int) -> Int:
     total = np.int64(0)
     for i in range(start, stop):
-        total += growth.mass[np.uint64(growth.rows[i])]
+        total += growth.sum_abs[np.uint64(growth.rows[i])]
     return total
 
 
@@ -117,7 +117,7 @@ def sweep(
     histogram: Array,
     start: Array,
     rule: Rule,
-    mass: Array,
+    sum_abs: Array,
     whole: float,
     work: Array,
     best: Best,
@@ -127,8 +127,8 @@ def sweep(
     if rule.criterion == GINI:
         return sweep_loops.sweep_gini(f, offsets, has_missing, histogram, start, rule.n_classes, 0, whole, best)
     if rule.criterion == REBEL:
-        roots = np.empty(len(mass), np.float64)
-        return sweep_loops.sweep_rebel(f, offsets, has_missing, histogram, start, rule.n_classes, 0, mass, roots, best)
+        roots = np.empty(len(sum_abs), np.float64)
+        return sweep_loops.sweep_rebel(f, offsets, has_missing, histogram, start, rule.n_classes, 0, sum_abs, roots, best)
     return sweep_loops.sweep(f, offsets, has_missing, histogram, start, work[0], rule.n_classes, 0, best, lanes)
 
 
@@ -140,7 +140,7 @@ def sweep_pair(
     start: Array,
     other_start: Array,
     rule: Rule,
-    mass: Array,
+    sum_abs: Array,
     light: int,
     other_light: int,
     parts: Array,
@@ -159,17 +159,17 @@ def sweep_pair(
         (constant, np.int64(-1), np.int64(0), np.int64(0)),
         (other_constant, np.int64(-1), np.int64(0), np.int64(0)),
     )
-    whole, other_whole = worth(start, rule, mass), worth(other_start, rule, mass)
+    whole, other_whole = worth(start, rule, sum_abs), worth(other_start, rule, sum_abs)
     for u in range(lo, hi):
         f = columns.usable[u]
-        histogram_loops.complete(f, columns.bin_offsets, columns.skipped, start, parts, child, other, work[0], lanes)
+        histogram_loops.fill_skipped_bin(f, columns.bin_offsets, columns.skipped, start, parts, child, other, work[0], lanes)
         now = at_least(best, constant, criterion, light)
-        now = sweep(f, columns, child, start, rule, mass, whole, work, now, lanes)
+        now = sweep(f, columns, child, start, rule, sum_abs, whole, work, now, lanes)
         scores[0, f] = now[0]
         best = now if now[1] >= 0 and now[0] > best[0] else best
         if len(other):
             now = at_least(other_best, other_constant, criterion, other_light)
-            now = sweep(f, columns, other, other_start, rule, mass, other_whole, work, now, lanes)
+            now = sweep(f, columns, other, other_start, rule, sum_abs, other_whole, work, now, lanes)
             scores[1, f] = now[0]
             other_best = now if now[1] >= 0 and now[0] > other_best[0] else other_best
     return best, other_best
@@ -185,7 +185,7 @@ def beats(score: int, f: int, best: Best) -> Int:
 def to_bounds(scores: Array, columns: Columns, heavy: Array, total: Array, rule: Rule, masses: Array, light: int) -> None:
     """Turn the best scores on the heavy rows into bounds of the scores on all rows.
 
-    ``masses`` (2, n_classes) are the sums of abs(q) over the heavy rows and over all rows, for the criterion "rebel".
+    ``masses`` (2, n_classes) are the sums of abs(quantised) over the heavy rows and over all rows, for the criterion "rebel".
     """
     of_heavy, of_all = worth(heavy, rule, masses[0]), worth(total, rule, masses[1])
     more, slack = of_heavy - of_all + light, rounding(total, rule.n_classes)
@@ -258,12 +258,12 @@ def prepare(growth: Growth, one_hot: bool, small: int, large: int, parent: int, 
     if large >= 0 and stops[large, HEAVY] - nodes[large, START] < stops[small, HEAVY] - nodes[small, START]:
         nodes[small, SLOT], nodes[large, SLOT] = nodes[large, SLOT], nodes[small, SLOT]
         small, large = large, small
-    flat_heavy, flat_q, n_channels = heavy.reshape(-1), growth.q.reshape(-1), heavy.shape[1]
+    flat_heavy, flat_q, n_channels = heavy.reshape(-1), growth.quantised.reshape(-1), heavy.shape[1]
     heavy[small] = 0
     for i in range(nodes[small, START], stops[small, HEAVY]):
         row = np.int64(rows[i])
         if one_hot:
-            heavy[small, growth.q[row, CLASS]] += growth.q[row, WEIGHT]
+            heavy[small, growth.quantised[row, CLASS]] += growth.quantised[row, WEIGHT]
         else:
             add_row(flat_heavy, small, flat_q, row, n_channels, lanes)
     if large >= 0:
@@ -273,18 +273,18 @@ def prepare(growth: Growth, one_hot: bool, small: int, large: int, parent: int, 
 
 @compiled
 def class_masses(growth: Growth, criterion: int) -> Array:
-    """Return the sums of abs(q) over the root's heavy rows and over all its rows, for the criterion "rebel"."""
+    """Return the sums of abs(quantised) over the root's heavy rows and over all its rows, for the criterion "rebel"."""
     masses = np.zeros((2, len(growth.class_mass)), np.int64)
     masses[1] = growth.class_mass
     if criterion == REBEL:
         for i in range(growth.nodes[0, START], growth.stops[0, HEAVY]):
             for c in range(masses.shape[1]):
-                masses[0, c] += abs(np.int64(growth.q[growth.rows[i], c]))
+                masses[0, c] += abs(np.int64(growth.quantised[growth.rows[i], c]))
     return masses
 
 
 @compiled
-def expand(
+def find_splits(
     columns: Columns,
     growth: Growth,
     memory: Memory,
@@ -299,7 +299,7 @@ def expand(
 
     Up to ``few`` heavy rows of both together are summed block by block.
     """
-    rows, nodes, stops, q = growth.rows, growth.nodes, growth.stops, growth.q
+    rows, nodes, stops, quantised = growth.rows, growth.nodes, growth.stops, growth.quantised
     n_blocks, none = len(columns.blocks), memory.histograms[0][:0]
     small, large = prepare(growth, rule.one_hot, small, large, parent, lanes)
     masses = class_masses(growth, rule.criterion)
@@ -315,7 +315,7 @@ def expand(
         child = memory.histograms[slot]
         other = memory.histograms[nodes[large, SLOT]] if large >= 0 else none
         own = rows[nodes[small, START] : stops[small, HEAVY]]
-        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, own, q)
+        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, own, quantised)
         sums = memory.histograms[slot : slot + 1]
         if rule.one_hot:
             memory.counts[ADDED_HEAVY] += histogram_loops.histogram_of_classes(0, n_blocks, *counting, sums, rule.n_classes)
@@ -342,13 +342,13 @@ def expand(
             m = pair[s]
             histogram = memory.histograms[nodes[m, SLOT]] if n_heavy > few else none
             if light[s] == 0 and n_heavy > few:
-                sweep_loops.settle(bests[s], columns.bin_offsets, histogram, nodes[m], growth.totals[m], growth.edges[m])
+                sweep_loops.store_split(bests[s], columns.bin_offsets, histogram, nodes[m], growth.totals[m], growth.edges[m])
             else:
-                finish(m, columns, growth, memory, histogram, memory.bounds[s], rule, masses, light[s], lanes)
+                finish_histogram(m, columns, growth, memory, histogram, memory.bounds[s], rule, masses, light[s], lanes)
 
 
 @compiled
-def finish(
+def finish_histogram(
     m: int,
     columns: Columns,
     growth: Growth,
@@ -377,7 +377,7 @@ def finish(
             columns.masks,
             columns,
             growth.rows[first:heavy_stop],
-            growth.q,
+            growth.quantised,
             histogram,
             heavy,
             rule,
@@ -407,7 +407,7 @@ def finish(
                 memory.chosen,
                 columns,
                 growth.rows[start:light_stop],
-                growth.q,
+                growth.quantised,
                 histogram,
                 total,
                 rule,
@@ -430,13 +430,13 @@ def grow(
     columns: Columns,
     memory: Memory,
     rows: Array,
-    q: Array,
+    quantised: Array,
     nodes: Array,
     totals: Array,
     edges: Array,
     current: Array,
     buffer: Array,
-    mass: Array,
+    sum_abs: Array,
     level: Array,
     stops: Array,
     heavy: Array,
@@ -449,11 +449,13 @@ def grow(
     """Grow the trees lo..hi-1, one after another, as `gpuboost.backends.cpu.loops.growth.grow`."""
     n_cuts = nodes.shape[1] // 2
     for t in range(lo, hi):
-        own, held = t if len(q) > 1 else 0, rows[t if len(rows) > 1 else 0]
-        growth = Growth(held, q[own], nodes[t], totals[t], edges[t], mass[own], level[own], stops[t], heavy[t], class_mass[t])
-        expand(columns, growth, memory, rule, few, 0, -1, -1, lanes)
+        own, held = t if len(quantised) > 1 else 0, rows[t if len(rows) > 1 else 0]
+        growth = Growth(
+            held, quantised[own], nodes[t], totals[t], edges[t], sum_abs[own], level[own], stops[t], heavy[t], class_mass[t]
+        )
+        find_splits(columns, growth, memory, rule, few, 0, -1, -1, lanes)
         for s in range(n_cuts):
-            if not growth_loops.select(s, nodes[t : t + 1], current[t : t + 1], len(memory.histograms)):
+            if not growth_loops.pop_best_leaf(s, nodes[t : t + 1], current[t : t + 1], len(memory.histograms)):
                 break
             parent = current[t]
             if nodes[t, parent, LEFT] == 0:
@@ -461,4 +463,4 @@ def grow(
             growth_loops.partition(columns.blocks, held, buffer, nodes[t], totals[t], edges[t], n_voting, parent)
             if s + 1 < n_cuts:
                 small, large = growth_loops.order_children(nodes[t], parent)
-                expand(columns, growth, memory, rule, few, small, large, parent, lanes)
+                find_splits(columns, growth, memory, rule, few, small, large, parent, lanes)

@@ -22,23 +22,23 @@ class Rule(NamedTuple):
 
 
 @compiled
-def bucket(mass: int) -> Int:
-    """Return 0 for no mass, else 1 + the place of ``mass`` among the quarters of all powers of two."""
-    return np.uint64(1 + (np.float64(mass).view(np.int64) >> 50) - (1023 << 2)) if mass > 0 else np.uint64(0)
+def bucket(sum_abs: int) -> Int:
+    """Return 0 for no mass, else 1 + the place of ``sum_abs`` among the quarters of all powers of two."""
+    return np.uint64(1 + (np.float64(sum_abs).view(np.int64) >> 50) - (1023 << 2)) if sum_abs > 0 else np.uint64(0)
 
 
 @compiled
-def weigh(rows: Array, q: Array, rule: Rule, mass: Array, numbers: Array, sums: Array) -> None:
+def weigh(rows: Array, quantised: Array, rule: Rule, sum_abs: Array, numbers: Array, sums: Array) -> None:
     """Work out the mass of ``rows``; add to the number and to the mass of the rows in every bucket."""
     for i in range(len(rows)):
         row = np.int64(rows[i])
         m = np.int64(0)
         if rule.one_hot:
-            m += q[row, WEIGHT]
+            m += quantised[row, WEIGHT]
         else:
             for c in range(rule.n_classes):
-                m += abs(np.int64(q[row, c]))
-        mass[row] = m
+                m += abs(np.int64(quantised[row, c]))
+        sum_abs[row] = m
         b = bucket(m)
         numbers[b] += 1
         sums[b] += m
@@ -67,14 +67,22 @@ def least_heavy(numbers: Array, sums: Array, halves: float, levels: float, survi
 
 @compiled
 def sort_rows(
-    rows: Array, q: Array, rule: Rule, halves: float, levels: float, survivors: float, mass: Array, level: Array, out: Array
+    rows: Array,
+    quantised: Array,
+    rule: Rule,
+    halves: float,
+    levels: float,
+    survivors: float,
+    sum_abs: Array,
+    level: Array,
+    out: Array,
 ) -> tuple[Int, Int]:
     """Write ``rows`` to ``out``: heavy ones, light ones, and those without mass, in their order within each of them.
 
     Returns the mass of the light rows, and that of all.
     """
     numbers, sums = np.zeros(N_BUCKETS, np.int64), np.zeros(N_BUCKETS, np.int64)
-    weigh(rows, q, rule, mass, numbers, sums)
+    weigh(rows, quantised, rule, sum_abs, numbers, sums)
     least = least_heavy(numbers, sums, halves, levels, survivors)
     level_of, at = np.empty(N_BUCKETS, np.uint8), np.zeros(4, np.int64)
     for b in range(N_BUCKETS):
@@ -83,7 +91,7 @@ def sort_rows(
     at[2] += at[1]
     for i in range(len(rows)):
         row = rows[i]
-        own = level_of[bucket(mass[row])]
+        own = level_of[bucket(sum_abs[row])]
         level[row] = own
         out[at[own]] = row
         at[own] += 1

@@ -46,7 +46,7 @@ VISIT = 2
 
 
 @dataclass
-class Experience:
+class PruningTuner:
     """What growths of one kind have taught. It has no influence on the trees.
 
     Attributes
@@ -101,7 +101,7 @@ class Experience:
 class Division:
     """The rows of a frontier by mass; see `bounds.Growth`. The first axis is that of q, or the trees."""
 
-    mass: IntArray
+    sum_abs: IntArray
     level: NDArray[np.uint8]
     stops: IntArray
     heavy: NDArray[np.int32]
@@ -121,7 +121,7 @@ class Pruning:
 
     def __init__(self) -> None:
         self.always = False
-        self.experiences: dict[Any, Experience] = {}
+        self.experiences: dict[Any, PruningTuner] = {}
         self.spare: list[Scratch] = []  # a thread takes memory from it and puts it back
 
     def begin(self, frontier: Frontier, max_leaves: int) -> None:
@@ -133,14 +133,14 @@ class Pruning:
         kind = (data.blocks.shape, stats.criterion, stats.one_hot, stats.n_classes, max_leaves, n_trees)
         if kind not in self.experiences:
             levels = float((max_leaves - 1).bit_length())
-            self.experiences[kind] = Experience((1 + levels) / 2, levels)
+            self.experiences[kind] = PruningTuner((1 + levels) / 2, levels)
         experience = self.experiences[kind]
         frontier.work["experience"] = experience, since
         if not (self.always or experience.choose()):
             return
         scratch = self._spare()
-        n_q, (_, n_nodes) = len(stats.q), frontier.nodes.shape[:2]
-        mass = scratch.array("mass", (n_q, data.n_rows), np.int64)
+        n_q, (_, n_nodes) = len(stats.quantised), frontier.nodes.shape[:2]
+        sum_abs = scratch.array("sum_abs", (n_q, data.n_rows), np.int64)
         level = scratch.array("level", (n_q, data.n_rows), np.uint8)
         buffer = scratch.array("buffer", (frontier.rows.shape[1],), np.int32)
         shares, rule = (experience.halves, experience.levels, experience.survivors), rule_of(stats)
@@ -148,12 +148,12 @@ class Pruning:
         for t, (start, stop) in enumerate(frontier.nodes[:, 0, [START, STOP]].tolist()):
             rows = of_tree(frontier.rows, t)[start:stop]
             buffer[start:stop] = rows
-            into = (of_tree(mass, t), of_tree(level, t), rows)
-            found = heavy_module.sort_rows(buffer[start:stop], of_tree(stats.q, t), rule, *shares, *into)
+            into = (of_tree(sum_abs, t), of_tree(level, t), rows)
+            found = heavy_module.sort_rows(buffer[start:stop], of_tree(stats.quantised, t), rule, *shares, *into)
             light, total = light + int(found[0]), total + int(found[1])
         n_bins = (data.bin_offsets[usable + 1] - data.bin_offsets[usable]).sum()
         frontier.work["division"] = Division(
-            mass,
+            sum_abs,
             level,
             np.zeros((n_trees, n_nodes, 2), np.int64),
             np.zeros((n_trees, n_nodes, padded(stats.n_channels)), np.int32),
@@ -196,17 +196,17 @@ class Pruning:
                 columns,
                 memory,
                 frontier.rows,
-                stats.q,
+                stats.quantised,
                 frontier.nodes,
                 frontier.totals,
                 frontier.edges,
                 frontier.current,
                 own.array("rows", (n_rows,), np.int32),
-                division.mass,
+                division.sum_abs,
                 division.level,
                 division.stops,
                 division.heavy,
-                frontier.work["mass"],
+                frontier.work["sum_abs"],
                 rule_of(stats),
                 stats.n_voting,
                 division.few,
@@ -218,24 +218,26 @@ class Pruning:
         work = 4 * n_trees * n_rows * len(columns.usable) * width
         division.counts += np.sum(team.map(share, n_trees, work), axis=0)
 
-    def expand(self, team: Team, frontier: Frontier, t: int, small: int, large: int, histograms: NDArray[np.int32]) -> None:
+    def find_splits(
+        self, team: Team, frontier: Frontier, t: int, small: int, large: int, histograms: NDArray[np.int32]
+    ) -> None:
         """Find the best classifiers of two siblings, or of the root if ``large`` is -1, in one tree."""
         stats, columns, division = frontier.stats, columns_of(frontier), frontier.work["division"]
         growth = bounds_module.Growth(
             of_tree(frontier.rows, t),
-            of_tree(stats.q, t),
+            of_tree(stats.quantised, t),
             frontier.nodes[t],
             frontier.totals[t],
             frontier.edges[t],
-            of_tree(division.mass, t),
+            of_tree(division.sum_abs, t),
             of_tree(division.level, t),
             division.stops[t],
             division.heavy[t],
-            frontier.work["mass"][t],
+            frontier.work["sum_abs"][t],
         )
         memory = memory_of(self._spare(), columns, histograms, division.counts, len(columns.blocks))
         together = Together(team, columns, growth, memory, rule_of(stats), unrolled(histograms.shape[2]))
-        together.expand(division.few, small, large, int(frontier.current[t]))
+        together.find_splits(division.few, small, large, int(frontier.current[t]))
 
 
 def rule_of(stats: Stats) -> Rule:
@@ -292,14 +294,14 @@ class Together:
     rule: Rule
     lanes: tuple[int, ...]
 
-    def expand(self, few: int, small: int, large: int, parent: int) -> None:
+    def find_splits(self, few: int, small: int, large: int, parent: int) -> None:
         """As `gpuboost.backends.cpu.pruning.bounds.expand`."""
         columns, growth, nodes = self.columns, self.growth, self.growth.nodes
         last = small if large < 0 else max(small, large)
         n_rows = int(nodes[last, STOP] - nodes[min(small, last), START])
         work = n_rows * len(columns.usable) * growth.heavy.shape[1]
         if self.team.n_threads == 1 or work < self.team.WORTH_SHARING:
-            bounds_module.expand(columns, growth, self.memory, self.rule, few, small, large, parent, self.lanes)
+            bounds_module.find_splits(columns, growth, self.memory, self.rule, few, small, large, parent, self.lanes)
             return
         small, large = bounds_module.prepare(growth, self.rule.one_hot, small, large, parent, self.lanes)
         masses = bounds_module.class_masses(growth, self.rule.criterion)
@@ -311,9 +313,9 @@ class Together:
             histogram = self.memory.histograms[nodes[m, SLOT]] if bests else self.memory.histograms[0][:0]
             if bests and light[s] == 0:
                 settled = (nodes[m], growth.totals[m], growth.edges[m])
-                sweep_loops.settle(bests[s], columns.bin_offsets, histogram, *settled)
+                sweep_loops.store_split(bests[s], columns.bin_offsets, histogram, *settled)
             else:
-                self.finish(m, histogram, self.memory.bounds[s], masses, light[s])
+                self.finish_histogram(m, histogram, self.memory.bounds[s], masses, light[s])
 
     def sweep_histograms(self, small: int, large: int, masses: IntArray, light: list[int]) -> list[Best]:
         """Count the heavy rows of the smaller sibling; return the best cuts of both on their heavy rows."""
@@ -326,7 +328,7 @@ class Together:
         n_chunks = min(-(-4 * self.team.n_threads // n_blocks), 1 + work // (4 * child.size))
         parts = none if n_chunks == 1 else np.zeros((n_chunks, *child.shape), np.int32)
         sums = parts if n_chunks > 1 else memory.histograms[slot : slot + 1]
-        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, rows, growth.q, sums)
+        counting = (columns.blocks, columns.masks, columns.skipped, columns.bin_offsets, rows, growth.quantised, sums)
         loop: Any = histogram_loops.histogram_of_classes if self.rule.one_hot else histogram_loops.histogram
         how: Any = self.rule.n_classes if self.rule.one_hot else self.lanes
         memory.counts[ADDED_HEAVY] += sum(self.team.map(loop, n_blocks * n_chunks, work, *counting, how))
@@ -335,7 +337,7 @@ class Together:
         found = self.team.map(bounds_module.sweep_pair, len(columns.usable), child.size * (6 + n_chunks), *shared, *own)
         return [max(bests, key=lambda best: best[0]) for bests in zip(*found, strict=True)]  # the first of equals
 
-    def finish(self, m: int, histogram: NDArray[np.int32], bounds: IntArray, masses: IntArray, light: int) -> None:
+    def finish_histogram(self, m: int, histogram: NDArray[np.int32], bounds: IntArray, masses: IntArray, light: int) -> None:
         """As `gpuboost.backends.cpu.pruning.bounds.finish`."""
         columns, growth, memory = self.columns, self.growth, self.memory
         node, edges, heavy = growth.nodes[m], growth.edges[m], growth.heavy[m]
@@ -380,5 +382,5 @@ class Together:
         rule = (self.rule, masses, light)
         into = (memory.sums, memory.occupied, scores, memory.found, self.lanes)
         work = len(rows) * n_features * len(start)
-        shared = (chosen, columns, rows, self.growth.q, histogram, start, *rule, *into)
+        shared = (chosen, columns, rows, self.growth.quantised, histogram, start, *rule, *into)
         return int(sum(self.team.map(search_module.search_blocks, len(columns.blocks), work, *shared)))

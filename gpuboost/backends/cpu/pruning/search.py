@@ -37,20 +37,20 @@ def fill(
     mask: int,
     columns: Columns,
     rows: Array,
-    q: Array,
+    quantised: Array,
     one_hot: bool,
     sums: Array,
     occupied: Array,
     lanes: tuple[int, ...],
 ) -> Int:
-    """Add up ``q`` over ``rows`` by bin of the block's features in ``mask``, without their skipped bins; return how often.
+    """Add up ``quantised`` over ``rows`` by bin of the block's features in ``mask``, without their skipped bins.
 
-    See `gpuboost.backends.cpu.loops.histograms.histogram`.
+    Returns how many additions that were. See `gpuboost.backends.cpu.loops.histograms.histogram`.
     """
     n_rows, width = columns.blocks.shape[1:]
-    n_columns, n_channels, first = q.shape[1], sums.shape[1], block * width
+    n_columns, n_channels, first = quantised.shape[1], sums.shape[1], block * width
     base = columns.bin_offsets[first]
-    flat_blocks, flat_q, flat, bins = columns.blocks.reshape(-1), q.reshape(-1), sums.reshape(-1), occupied.reshape(-1)
+    flat_blocks, flat_q, flat, bins = columns.blocks.reshape(-1), quantised.reshape(-1), sums.reshape(-1), occupied.reshape(-1)
     one, n_added = np.uint64(1), np.int64(0)
     label, weight = np.uint64(0), np.int32(0)
     for i in range(len(rows)):
@@ -112,7 +112,7 @@ def list_bins(f: int, skip: int, occupied: Array, bins: Array) -> Int:
 
 
 @compiled
-def complete(at: int, bins: Array, skip: int, sums: Array, start: Array, work: Array, lanes: tuple[int, ...]) -> None:
+def fill_skipped_bin(at: int, bins: Array, skip: int, sums: Array, start: Array, work: Array, lanes: tuple[int, ...]) -> None:
     """Give the skipped bin what all others leave."""
     n_channels = len(start)
     flat, others = sums.reshape(-1), work.reshape(-1)
@@ -134,12 +134,12 @@ def constant_score(start: Array, criterion: int) -> Int:
 
 
 @compiled
-def worth(start: Array, rule: Rule, mass: Array) -> Float:
+def worth(start: Array, rule: Rule, sum_abs: Array) -> Float:
     """Return what a cut's worth is compared with: the purity or the loss of all rows."""
     if rule.criterion == GINI:
         return purity(start, rule.n_classes)
     if rule.criterion == REBEL:
-        return sweep_loops.exponential_loss(start, mass, np.empty(len(mass), np.float64))
+        return sweep_loops.exponential_loss(start, sum_abs, np.empty(len(sum_abs), np.float64))
     return 0.0
 
 
@@ -210,12 +210,12 @@ def search_gini(
 
 @compiled
 def search_rebel(
-    f: int, at: int, bins: Array, sums: Array, start: Array, mass: Array, whole: float, work: Array, best: Best
+    f: int, at: int, bins: Array, sums: Array, start: Array, sum_abs: Array, whole: float, work: Array, best: Best
 ) -> Best:
     """As `gpuboost.backends.cpu.loops.sweeps.sweep_rebel`, over the listed bins."""
     n_channels = len(start)
     score, feature, chosen, side = best
-    most, roots, flat = np.int64(score).view(np.float64), np.empty(len(mass), np.float64), sums.reshape(-1)
+    most, roots, flat = np.int64(score).view(np.float64), np.empty(len(sum_abs), np.float64), sums.reshape(-1)
     n_sides = 2 if bins[0] == MISSING_CODE else 1
     for c in range(n_channels):
         work[0, c] = start[c] - (2 * flat[at * n_channels + c] if n_sides == 2 else 0)
@@ -224,7 +224,7 @@ def search_rebel(
         for s in range(n_sides):
             for c in range(n_channels):
                 work[s, c] -= 2 * flat[(at + bins[i]) * n_channels + c]
-            found = whole - sweep_loops.exponential_loss(work[s], mass, roots)
+            found = whole - sweep_loops.exponential_loss(work[s], sum_abs, roots)
             if found > most:
                 most, feature, chosen, side = found, f, bins[i], 1 - s
     return np.float64(most).view(np.int64), feature, chosen, side
@@ -270,11 +270,11 @@ def search_blocks(
     chosen: Array,
     columns: Columns,
     rows: Array,
-    q: Array,
+    quantised: Array,
     histogram: Array,
     start: Array,
     rule: Rule,
-    mass: Array,
+    sum_abs: Array,
     light: int,
     sums: Array,
     occupied: Array,
@@ -288,7 +288,7 @@ def search_blocks(
     ----------
     rows : ndarray of int32
         What to add, to the sums in ``histogram`` unless that is empty.
-    start : ndarray of int32, shape (C,)
+    scope : ndarray of int32, shape (C,)
         Channel sums of the rows and of those in the histogram.
     light : int
         The mass of the rows that are not there.
@@ -299,7 +299,7 @@ def search_blocks(
     """
     width, criterion = columns.blocks.shape[2], rule.criterion
     work, bins = np.zeros((2, len(start)), np.int32), np.empty(256, np.int64)
-    constant, whole = constant_score(start, criterion), worth(start, rule, mass)
+    constant, whole = constant_score(start, criterion), worth(start, rule, sum_abs)
     top = (constant, np.int64(-1), np.int64(0), np.int64(0))
     n_added = np.int64(0)
     for block in range(lo, hi):
@@ -312,19 +312,19 @@ def search_blocks(
                 bits &= bits - np.uint64(1)
                 take(f, base, columns, histogram, own, occupied)
         if chosen[block]:
-            n_added += fill(block, chosen[block], columns, rows, q, rule.one_hot, own, occupied, lanes)
+            n_added += fill(block, chosen[block], columns, rows, quantised, rule.one_hot, own, occupied, lanes)
         bits = chosen[block]
         while bits != 0:
             f = block * width + np.int64(lowest_bit(bits))
             bits &= bits - np.uint64(1)
             at = columns.bin_offsets[f] - base
             listed = bins[: list_bins(f, np.int64(columns.skipped[f]), occupied, bins)]
-            complete(at, listed, np.int64(columns.skipped[f]), own, start, work, lanes)
+            fill_skipped_bin(at, listed, np.int64(columns.skipped[f]), own, start, work, lanes)
             now = at_least(top, constant, criterion, light)
             if criterion == GINI:
                 now = search_gini(f, at, listed, own, start, rule.n_classes, whole, work, now)
             elif criterion == REBEL:
-                now = search_rebel(f, at, listed, own, start, mass, whole, work, now)
+                now = search_rebel(f, at, listed, own, start, sum_abs, whole, work, now)
             else:
                 now = search_edge(f, at, listed, own, start, work, now, lanes)
             scores[f] = now[0]

@@ -1,12 +1,12 @@
-"""Exact pruning (`quick=True`): additions and time with and without, and whether the models are the same.
+"""Exact pruning (`pruning=True`): additions and time with and without, and whether the models are the same.
 
-    python benchmarks/bench_quick.py --data-dir DIR             # about eight minutes on one core
-    python benchmarks/bench_quick.py --data-dir DIR --mnist     # MNIST alone: about fifteen more
-    python benchmarks/bench_quick.py --sets pendigits,usps --boosters samme --rounds 100
+    python benchmarks/bench_pruning.py --data-dir DIR             # about eight minutes on one core
+    python benchmarks/bench_pruning.py --data-dir DIR --mnist     # MNIST alone: about fifteen more
+    python benchmarks/bench_pruning.py --sets pendigits,usps --boosters samme --rounds 100
 
 ``trees``  a training without pruning, in which some rounds' trees are grown again and again, in turn without and with
            pruning: at rounds 1, 30, 100, 300 and 1000, since the weights of late rounds are the concentrated ones
-``fits``   whole trainings with ``quick=False`` and ``quick=True``, in turn
+``fits``   whole trainings with ``pruning=False`` and ``pruning=True``, in turn
 
 An addition is one (row, feature) pair whose statistics are added to a bin: of all classes for AdaBoost.MH, of the row's own
 class for SAMME and GAMBLE. "All nodes" is what a search adds that sums every feature over all rows of every node, as the
@@ -35,7 +35,7 @@ import numpy as np
 from _tables import markdown
 
 import gpuboost
-from gpuboost.backends.base import GAIN, START, STOP, Frontier, Start, Stats
+from gpuboost.backends.base import GAIN, START, STOP, Frontier, GrowthScope, Stats
 from gpuboost.backends.cpu.backend import CpuBackend
 from gpuboost.backends.cpu.matrix import CpuMatrix
 from gpuboost.binning import BinMapper
@@ -58,7 +58,7 @@ SETS = {"pendigits": 1000, "letter": 1000, "satimage": 1000, "optdigits": 1000, 
 
 
 def booster(name: str, quick: bool) -> Any:
-    sampling = Sampling(quick=quick)
+    sampling = Sampling(pruning=quick)
     return {
         "adaboost-mh": lambda: AdaBoostMH(HammingTree(LEAVES), "single-label", sampling=sampling),
         "samme": lambda: SAMME(LEAVES, sampling=sampling),
@@ -85,11 +85,11 @@ class Watched(CpuBackend):
         self.found: list[Row] = []
         self.pruning.always = True
 
-    def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, start: Start | None = None) -> Frontier:
+    def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, start: GrowthScope | None = None) -> Frontier:
         self.n_grown += 1
         if self.n_grown in self.at:
             self.found.append(self.measure(data, stats, max_leaves))
-        return super().start_growth(data, stats, max_leaves, start or Start())
+        return super().start_growth(data, stats, max_leaves, start or GrowthScope())
 
     def measure(self, data: CpuMatrix, stats: Stats, max_leaves: int) -> Row:
         seconds: dict[bool, list[float]] = {False: [], True: []}
@@ -98,17 +98,20 @@ class Watched(CpuBackend):
         for i in range(self.repeats + 3):  # the first ones learn what pruning takes
             for quick in (False, True):
                 begun = time.perf_counter()
-                frontier = super().start_growth(data, stats, max_leaves, Start(quick=quick))
-                self.repeat(frontier, lambda: None)
+                frontier = super().start_growth(data, stats, max_leaves, GrowthScope(pruning=quick))
+                self.run(frontier, lambda: None)
                 if i >= 3:
                     seconds[quick].append(time.perf_counter() - begun)
                 trees[quick] = frontier.nodes[0][:, 2 : GAIN + 1][frontier.nodes[0][:, GAIN] > 0].tolist()
                 if not quick and i == 0:
                     row |= additions(data, frontier)
         division = frontier.work["division"]
-        row |= {"quick": int(division.counts[:2].sum()), "light_mass": division.light_share}
+        row |= {"pruning": int(division.counts[:2].sum()), "light_mass": division.light_share}
         row |= {"heavy_rows": float(np.count_nonzero(division.level[0][frontier.rows[0]] == 0) / data.n_rows)}
-        return row | {"same": trees[False] == trees[True], "seconds": [median(seconds[q]) for q in (False, True)]}
+        return row | {
+            "same": trees[False] == trees[True],
+            "seconds": [median(seconds[pruning]) for pruning in (False, True)],
+        }
 
 
 def additions(data: CpuMatrix, frontier: Frontier) -> Row:
@@ -127,7 +130,7 @@ def additions(data: CpuMatrix, frontier: Frontier) -> Row:
 
 def trees_part(name: str, X: np.ndarray, y: np.ndarray, kind: str, n_rounds: int, repeats: int) -> list[Row]:
     with Watched(tuple(t for t in AT if t <= n_rounds), repeats) as backend:
-        for t, _ in enumerate(booster(kind, quick=False).rounds(problem_on(backend, X, y), []), start=1):
+        for t, _ in enumerate(booster(kind, pruning=False).rounds(problem_on(backend, X, y), []), start=1):
             if t == n_rounds:
                 break
     return [{"data": name, "booster": kind, **row} for row in backend.found]
@@ -138,7 +141,7 @@ def trees_table(rows: list[Row]) -> str:
     lines = [
         [
             r["data"], r["booster"], str(r["round"]), f"{100 * r['heavy_rows']:.1f}", f"{100 * r['light_mass']:.2f}",
-            *(f"{r[key] / 1e6:.3g}" for key in ("all_nodes", "plain", "quick")),
+            *(f"{r[key] / 1e6:.3g}" for key in ("all_nodes", "plain", "pruning")),
             f"{r['plain'] / max(r['quick'], 1):.2f}", *(f"{1000 * s:.2f}" for s in r["seconds"]),
             f"{r['seconds'][0] / r['seconds'][1]:.2f}", "yes" if r["same"] else "NO",
         ]
@@ -169,7 +172,7 @@ def fits_part(name: str, X: np.ndarray, y: np.ndarray, kind: str, n_rounds: int,
                 seconds[quick].append(time.perf_counter() - begun)
             digests.add(Ensemble.from_trees(trees, int(y.max()) + 1).digest())
     row = {"data": name, "booster": kind, "rounds": len(trees), "same": len(digests) == 1}
-    return row | {"seconds": [min(seconds[q]) for q in (False, True)]}
+    return row | {"seconds": [min(seconds[pruning]) for pruning in (False, True)]}
 
 
 def fits_table(rows: list[Row]) -> str:
@@ -178,7 +181,7 @@ def fits_table(rows: list[Row]) -> str:
          f"{r['seconds'][0] / r['seconds'][1]:.2f}", "yes" if r["same"] else "NO"]
         for r in rows
     ]  # fmt: skip
-    head = ["data", "booster", "rounds", "s: quick=False", "quick=True", "False / True", "same model"]
+    head = ["data", "booster", "rounds", "s: pruning=False", "pruning=True", "False / True", "same model"]
     return markdown(head, lines)
 
 
