@@ -94,6 +94,8 @@ CASES: dict[str, Case] = {
     "mh infinities": Case("adaboost-mh", "infinities", FEW),
     "mh constants": Case("adaboost-mh", "constants", FEW),
     "mh ties": Case("adaboost-mh", "ties", {"max_leaf_nodes": 6}),
+    "mh edges of zero": Case("adaboost-mh", "halves", FEW, rounds=4),
+    "mh edges of zero, product": Case("adaboost-mh", "halves", {"learner": "product", "variant": "discrete"}, rounds=4),
     "mh equal columns": Case("adaboost-mh", "equal columns", FEW),
     "mh wide": Case("adaboost-mh", "wide", FEW, rounds=5),
     "mh one feature": Case("adaboost-mh", "one feature", {"max_leaf_nodes": 5}),
@@ -136,6 +138,7 @@ CASES: dict[str, Case] = {
     "samme, weights, rate": Case(
         "samme", "four, missing", {"learning_rate": 0.5, "class_weight": {2: 3}}, rounds=4, weights="real"
     ),
+    "samme edges of zero": Case("samme", "halves", FEW, rounds=4),
     "samme separable": Case("samme", "separable", FEW),
     "samme pruned": Case("samme", "wide", {"pruning": True, **FEW}, rounds=5),
     "samme.r": Case("samme", "three", {"variant": "real", "max_leaf_nodes": 5}, n_watched=1),
@@ -169,6 +172,7 @@ CASES: dict[str, Case] = {
     "rebel costs, least leaf": Case(
         "rebel", "ties", {"cost_matrix": COSTS_4, "min_weight_fraction_leaf": 0.1}, weights="integer", warns=True
     ),
+    "rebel edges of zero": Case("rebel", "halves", {"max_depth": 3}, rounds=4),
     "rebel pruned": Case("rebel", "wide", {"pruning": True, "max_depth": 3}, rounds=5),
     "rebel all parts": Case("rebel", "three", {"cost_matrix": COSTS_3, "max_depth": 3, **ALL_PARTS}, weights="zero"),
     # ---- MART, LogitBoost, ABC-Boost ----

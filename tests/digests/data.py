@@ -101,6 +101,14 @@ def rare(y: NDArray[Any]) -> NDArray[Any]:
     return np.where(np.arange(len(y)) % 5 < 4, 0, y)
 
 
+def halves(n_rows: int) -> Data:
+    """Column 0 tells classes 0 and 1 apart and halves class 2, whose edge is then exactly 0. Column 1 hints at class 2."""
+    i = np.arange(n_rows + n_rows // 2)
+    y = np.where(i // 2 % 2 == 0, i % 2, 2)
+    X = np.stack([i % 2, (y == 2) ^ (i // 4 % 8 < 3), i // 32 % 3], axis=1)
+    return split(X.astype(np.float64), y, n_rows)
+
+
 DATA: dict[str, Callable[[], Data]] = {
     "two": lambda: clouds(1, 100, 4, 2),
     "three": lambda: clouds(2, 120, 5, 3),
@@ -115,6 +123,7 @@ DATA: dict[str, Callable[[], Data]] = {
     "constants": lambda: mapped(clouds(11, 120, 4, 3), with_constants),
     "infinities": lambda: mapped(clouds(12, 120, 4, 3), with_infinities),
     "ties": lambda: mapped(clouds(13, 160, 6, 4), lambda X: np.floor(X / 2)),
+    "halves": lambda: halves(96),
     "equal columns": lambda: mapped(clouds(14, 120, 3, 3), lambda X: np.column_stack([X, X, -X])),
     "fine": lambda: clouds(15, 400, 2, 3, noise=4096),
     "wide": lambda: clouds(16, 60, 70, 4, noise=4),
