@@ -102,10 +102,10 @@ def rare(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def halves(n_rows: int) -> Data:
-    """Column 0 tells classes 0 and 1 apart and halves class 2, whose edge is then exactly 0. Column 1 hints at class 2."""
+    """Column 0 tells classes 0 and 1 apart and halves class 2, whose edge is then exactly 0. Column 1 cuts both halves."""
     i = np.arange(n_rows + n_rows // 2)
     y = np.where(i // 2 % 2 == 0, i % 2, 2)
-    X = np.stack([i % 2, (y == 2) ^ (i // 4 % 8 < 3), i // 32 % 3], axis=1)
+    X = np.stack([i % 2, (y == 2) ^ (i % 2 == 1) ^ (i // 4 % 8 == 0), i // 32 % 3], axis=1)
     return split(X.astype(np.float64), y, n_rows)
 
 
