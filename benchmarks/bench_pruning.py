@@ -35,9 +35,10 @@ import numpy as np
 from _tables import markdown
 
 import gpuboost
-from gpuboost.backends.base import GAIN, START, STOP, Frontier, GrowthScope, Stats
 from gpuboost.backends.cpu.backend import CpuBackend
 from gpuboost.backends.cpu.matrix import CpuMatrix
+from gpuboost.backends.frontier import GAIN, START, STOP, Frontier, GrowthScope
+from gpuboost.backends.statistics import Stats
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Problem

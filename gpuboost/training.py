@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Device
+from gpuboost.backends.statistics import Device
 from gpuboost.boosters.base import Booster, Part, Problem, Round, RowState, apply
 from gpuboost.costs.matrix import average_cost
 from gpuboost.errors import is_interrupt

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpuboost.backends.base import Backend, Counts, Stats
+from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.backend import CpuBackend
 from gpuboost.backends.cpu.threads import Team
+from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import MISSING_CODE, BinMapper, BinnedMatrix
 from gpuboost.boosters.base import Booster, Problem
 from gpuboost.ensemble import Ensemble

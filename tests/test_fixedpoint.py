@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuboost.backends.base import Backend, Stats
+from gpuboost.backends.base import Backend
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Stats
 from gpuboost.fixedpoint import (
     CHANNEL_BITS,
     MAX_REPEAT,

@@ -20,8 +20,8 @@ import pytest
 from benchmarks.gpu import conformance, counts, data, kernel_table, machine, training
 from benchmarks.gpu.step import Skip, Step, write_whole
 from benchmarks.gpu.watched import Growth, Seen
-from gpuboost.backends.base import LEFT, START, STOP
 from gpuboost.backends.cuda import kernels, plan
+from gpuboost.backends.frontier import LEFT, START, STOP
 from gpuboost.tree import Tree
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.requirement import require

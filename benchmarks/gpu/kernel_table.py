@@ -16,9 +16,9 @@ from benchmarks.gpu.data import Set
 from benchmarks.gpu.machine import Card, Emulation, open_machine
 from benchmarks.gpu.step import Step, run
 from benchmarks.gpu.watched import Growth, Seen, WatchedBackend
-from gpuboost.backends.base import LEFT, START, STOP
 from gpuboost.backends.cuda.growth import LEFT_CHILD, ROOT, SMALLER
 from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.frontier import LEFT, START, STOP
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
 from gpuboost.boosters.sampling import Sampling

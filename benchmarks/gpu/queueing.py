@@ -14,8 +14,8 @@ from benchmarks.gpu import data
 from benchmarks.gpu.boosting import LEAVES, fit_bins, problem_on
 from benchmarks.gpu.machine import Card, Emulation
 from benchmarks.gpu.step import Skip, Step
-from gpuboost.backends.base import Frontier
 from gpuboost.backends.cuda.backend import CudaBackend
+from gpuboost.backends.frontier import Frontier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.learners.growth import grow
 from gpuboost.learners.hamming_tree import HammingTree

@@ -12,7 +12,6 @@ import numpy as np
 from benchmarks.gpu.boosting import LEAVES
 from benchmarks.gpu.machine import Card, Emulation
 from benchmarks.gpu.step import Skip, Step
-from gpuboost.backends.base import LEFT, SLOT, START, STOP, Frontier
 from gpuboost.backends.cuda import kernels
 from gpuboost.backends.cuda import plan as plan_module
 from gpuboost.backends.cuda.backend import CudaBackend
@@ -20,6 +19,7 @@ from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import SMALLER
 from gpuboost.backends.cuda.kernels import Kernel, Launch, prepare
 from gpuboost.backends.cuda.plan import WARP, GrowthPlan
+from gpuboost.backends.frontier import LEFT, SLOT, START, STOP, Frontier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Problem
 from gpuboost.learners.growth import grow

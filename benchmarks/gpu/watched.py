@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gpu.machine import Card, Emulation, Stopwatch
-from gpuboost.backends.base import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Gpu
 from gpuboost.backends.cuda.kernels import Argument, Kernel
+from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 
 
 @dataclass

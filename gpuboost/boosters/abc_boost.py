@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Counts
+from gpuboost.backends.statistics import Counts
 from gpuboost.boosters.base import Metric, Part, Problem, Round, apply
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.boosters.softmax import Pairs, Probabilities

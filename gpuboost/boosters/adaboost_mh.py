@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, Device, Stats
+from gpuboost.backends.base import Backend
+from gpuboost.backends.statistics import Device, Stats
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts

@@ -9,7 +9,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, Device
+from gpuboost.backends.base import Backend
+from gpuboost.backends.statistics import Device
 from gpuboost.tree import Tree
 
 Metric: TypeAlias = float | list[float]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Device, GrowthScope
+from gpuboost.backends.frontier import GrowthScope
+from gpuboost.backends.statistics import Device
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts

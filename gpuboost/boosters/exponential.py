@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
-from gpuboost.backends.base import Backend, Counts, Device, Stats
+from gpuboost.backends.base import Backend
+from gpuboost.backends.statistics import Counts, Device, Stats
 from gpuboost.boosters.base import Part
 from gpuboost.exactmath import exp
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Device
+from gpuboost.backends.statistics import Device
 from gpuboost.boosters.base import Problem, Round, apply
 from gpuboost.boosters.class_trees import LabelWeights, centred
 from gpuboost.boosters.exponential import MAX_STEP

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpuboost.backends.base import Counts
+from gpuboost.backends.statistics import Counts
 from gpuboost.boosters.base import Problem
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.fixedpoint import row_counts

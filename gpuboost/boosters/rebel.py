@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import WHOLE, Stats
+from gpuboost.backends.frontier import WHOLE
+from gpuboost.backends.statistics import Stats
 from gpuboost.boosters.adaboost_mh import is_right
 from gpuboost.boosters.base import Part, Problem, Round, apply
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import WHOLE, Backend, Device, GrowthScope, Stats
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import WHOLE, GrowthScope
+from gpuboost.backends.statistics import Device, Stats
 
 Numbers = NDArray[np.intp]
 ROWS, FEATURES = 0, 1

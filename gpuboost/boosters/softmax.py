@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Counts, Device, SoftmaxRows, Stats
+from gpuboost.backends.statistics import Counts, Device, SoftmaxRows, Stats
 from gpuboost.boosters.base import Part, Problem
 from gpuboost.exactmath import exp
 from gpuboost.fixedpoint import final_shift, first_shift

@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from gpuboost.backends.base import Backend, Device
+from gpuboost.backends.base import Backend
+from gpuboost.backends.statistics import Device
 from gpuboost.boosters.base import Booster, Problem
 from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.gamble_regressors import GambleRegressors, RegressionProblem, RegressionStep

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gpuboost.backends.base import Backend, Device
+from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.threads import usable_threads
+from gpuboost.backends.statistics import Device
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
 from gpuboost.devices import open_backend

@@ -8,7 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import WHOLE, Backend, Device, GrowthScope, Stats
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import WHOLE, GrowthScope
+from gpuboost.backends.statistics import Device, Stats
 from gpuboost.tree import Tree
 
 Sums = tuple[NDArray[np.int64], NDArray[np.int64]]

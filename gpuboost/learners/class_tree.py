@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import GAIN, WHOLE, Backend, Device, GrowthScope, Stats, as_float
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import GAIN, WHOLE, GrowthScope, as_float
+from gpuboost.backends.statistics import Device, Stats
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure
 from gpuboost.tree import Tree

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpuboost.backends.base import WHOLE, Backend, Device, Frontier, GrowthScope, Stats
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
+from gpuboost.backends.statistics import Device, Stats
 
 
 def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int, scope: GrowthScope = WHOLE) -> Frontier:

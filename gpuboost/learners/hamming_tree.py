@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import GAIN, LEFT, WHOLE, Backend, Device, GrowthScope, Stats
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import GAIN, LEFT, WHOLE, GrowthScope
+from gpuboost.backends.statistics import Device, Stats
 from gpuboost.learners.base import WeakTree, on_all_rows
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure

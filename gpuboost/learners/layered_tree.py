@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, Backend, Device, GrowthScope, Stats, as_float
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, GrowthScope, as_float
+from gpuboost.backends.statistics import Device, Stats
 from gpuboost.exactmath import log
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure

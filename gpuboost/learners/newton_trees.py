@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import GAIN, WHOLE, Backend, Device, GrowthScope, Stats, as_float
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import GAIN, WHOLE, GrowthScope, as_float
+from gpuboost.backends.statistics import Device, Stats
 from gpuboost.learners.growth import grow
 from gpuboost.learners.structure import structure
 from gpuboost.tree import Tree
@@ -26,7 +28,7 @@ class NewtonTrees:
     leaf_of_node : ndarray of int64, shape (n_trees, n_nodes)
         The group of each node that is a leaf.
     nodes : ndarray of int64, shape (n_trees, n_nodes, 10)
-        See `gpuboost.backends.base.Frontier`.
+        See `gpuboost.backends.frontier.Frontier`.
     """
 
     leaf_indices: Device

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import CUT, FEATURE, LEFT, MISSING_LEFT
+from gpuboost.backends.frontier import CUT, FEATURE, LEFT, MISSING_LEFT
 from gpuboost.tree import Tree
 
 

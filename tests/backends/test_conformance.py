@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import (
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import (
     BASELINE,
     CLOSED,
     CUT,
@@ -21,12 +22,10 @@ from gpuboost.backends.base import (
     SLOT,
     START,
     STOP,
-    Backend,
-    Counts,
     Frontier,
-    Stats,
 )
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import BinMapper, BinnedMatrix
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster

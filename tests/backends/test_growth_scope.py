@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import FEATURE, GAIN, LEFT, SLOT, START, STOP, Backend, Counts, GrowthScope, Stats
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import FEATURE, GAIN, LEFT, SLOT, START, STOP, GrowthScope
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import BinnedMatrix
 from gpuboost.learners.growth import grow
 from tests.backends.test_conformance import Rows, random_codes, same

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import GAIN, LEFT, Backend, Counts, SoftmaxRows, Stats, as_float
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import GAIN, LEFT, as_float
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.reference.softmax import complements
+from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import STATE_FLOOR

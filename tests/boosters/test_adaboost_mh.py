@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import WHOLE, Backend, GrowthScope
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import WHOLE, GrowthScope
 from gpuboost.boosters import adaboost_mh
 from gpuboost.boosters.adaboost_mh import AdaBoostMH, initial_weights, pseudo_weights
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights

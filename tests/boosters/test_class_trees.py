@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, as_float
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import as_float
 from gpuboost.backends.reference.backend import NumpyBackend, purity
 from gpuboost.boosters.gamble import Gamble, best_step, newton_values, shortened_newton_values
 from gpuboost.boosters.samme import SAMME, discrete_values, real_values

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import WHOLE, Backend, Frontier, GrowthScope, Stats
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Stats
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster, Problem
@@ -129,7 +131,7 @@ def test_what_is_everything() -> None:
 def test_features_that_cannot_be_cut_are_not_drawn() -> None:
     data, stats = coded(np.array([[1, 2], [1, 1], [2, 1], [1, 1], [1, 1]])), stats_of(REFERENCE, [[1], [-1]])
     for t in range(10):
-        features = Sampling(max_features=0.5, seed=t).draw(t, REFERENCE, data, stats).features
+        features = Sampling(max_features=0.5, seed=t).draw(t, REFERENCE, data, stats).feature_mask
         assert features.sum() == 1
         assert features[[0, 2]].any()
 
@@ -354,11 +356,11 @@ def test_what_the_layers_are_grown_from() -> None:
         assert scope.feature_mask[tree.feature].all()
         assert stop - first > 1
         for deeper, _ in backend.starts[first + 1 : stop]:
-            assert sorted(deeper.rows.tolist()) == scope.sample_indices.tolist()
-            assert (deeper.features == scope.feature_mask).all()
+            assert sorted(deeper.sample_indices.tolist()) == scope.sample_indices.tolist()
+            assert (deeper.feature_mask == scope.feature_mask).all()
         second = backend.starts[first + 1][0]
         assert second.bounds is not None
-        goes_left = (codes[tree.feature[0], second.rows] <= tree.cut[0]).tolist()
+        goes_left = (codes[tree.feature[0], second.sample_indices] <= tree.cut[0]).tolist()
         assert goes_left == [True] * second.bounds[1] + [False] * (len(goes_left) - second.bounds[1])
 
 
@@ -376,7 +378,7 @@ def toy(seed: int) -> tuple[Data, list[int]]:
     data = Data(np.array([[1, 1], [2, 1], [1, 2], [2, 2]] * 3), sign_matrix([0, 0, 1, 1] * 3, 2))
     problem: Problem = data.on(REFERENCE)[0]
     sampling, stats = Sampling(max_features=0.5, seed=seed), stats_of(REFERENCE, np.ones((12, 2)))
-    drawn = [sampling.draw(t, REFERENCE, problem.data, stats).features for t in range(10)]
+    drawn = [sampling.draw(t, REFERENCE, problem.data, stats).feature_mask for t in range(10)]
     return data, [int(np.flatnonzero(features)[0]) for features in drawn if features is not None]
 
 

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import LEFT, Backend, Stats
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import LEFT
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Stats
 from gpuboost.learners import layered_tree
 from gpuboost.learners.layered_tree import LayeredTree, SignTree, constant, stump, with_layer
 from gpuboost.tree import constant_tree

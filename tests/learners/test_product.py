@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from gpuboost.backends.base import Backend, Stats
+from gpuboost.backends.base import Backend
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Stats
 from gpuboost.learners.base import WeakTree
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import MAX_FACTORS, Stump, StumpProduct, cell_signs, complete_tree

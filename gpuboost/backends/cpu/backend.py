@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, Counts, Stats
+from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu import one_hot as one_hot_module
 from gpuboost.backends.cpu.growth import CpuTrees
 from gpuboost.backends.cpu.loops import rows as row_loops
@@ -19,6 +19,7 @@ from gpuboost.backends.cpu.pruning.policy import Pruning
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
 from gpuboost.backends.cpu.threads import Team, usable_threads
+from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import LEFT, SLOT, START, STOP, WHOLE, Frontier, GrowthScope, Stats, new_nodes, root_bounds
 from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.loops import growth as growth_loops
 from gpuboost.backends.cpu.loops import histograms as histogram_loops
@@ -22,6 +21,8 @@ from gpuboost.backends.cpu.one_hot import CLASS, COUNT, WEIGHT
 from gpuboost.backends.cpu.pruning.policy import Pruning
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.threads import Team
+from gpuboost.backends.frontier import LEFT, SLOT, START, STOP, WHOLE, Frontier, GrowthScope, new_nodes, root_bounds
+from gpuboost.backends.statistics import Stats
 
 IntArray = NDArray[np.int64]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Counts, SoftmaxRows, Stats
 from gpuboost.backends.cpu.loops import softmax as softmax_loops
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.threads import Team
+from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
 
 IntArray = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import SLOT, WHOLE, Frontier, GrowthScope, Stats, root_bounds
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, Launch, prepare
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.plan import Columns, GrowthPlan, Tile, plan_growth
+from gpuboost.backends.frontier import SLOT, WHOLE, Frontier, GrowthScope, root_bounds
+from gpuboost.backends.statistics import Stats
 
 N_COLUMNS = SLOT + 1
 N_WARPS = DEFAULT_BLOCK // 32

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
-from gpuboost.backends.base import Counts, Stats
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, launch
 from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
 

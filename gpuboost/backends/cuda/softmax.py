@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Counts, SoftmaxRows, Stats
 from gpuboost.backends.cuda.gpu import GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, launch
 from gpuboost.backends.cuda.rows import CudaRows, Pending
+from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
 from gpuboost.exactmath import LOG2_COEFFICIENTS
 from gpuboost.fixedpoint import STATE_FLOOR
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import (
+from gpuboost.backends.base import Backend
+from gpuboost.backends.frontier import (
     BASELINE,
     CLOSED,
     CUT,
@@ -22,15 +23,13 @@ from gpuboost.backends.base import (
     START,
     STOP,
     WHOLE,
-    Backend,
-    Counts,
     Frontier,
     GrowthScope,
-    Stats,
     new_nodes,
     root_bounds,
 )
 from gpuboost.backends.reference.softmax import NumpySoftmax
+from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import MISSING_CODE, BinnedMatrix
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.tree import Tree

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Counts, SoftmaxRows, Stats
+from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
 from gpuboost.exactmath import minus_log2
 from gpuboost.fixedpoint import STATE_FLOOR
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, Backend, Counts, Device, GrowthScope, Stats
+from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.threads import Team
+from gpuboost.backends.frontier import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, GrowthScope
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Counts, Device, Stats
 from gpuboost.learners.growth import grow
 from tests.backends.test_conformance import random_codes, same
 from tests.problems import coded

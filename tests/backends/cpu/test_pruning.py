@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import FEATURE, GAIN, LEFT, START, STOP, Backend, Frontier, GrowthScope, Stats
+from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.backend import CpuBackend
 from gpuboost.backends.cpu.loops import sweeps as sweep_loops
 from gpuboost.backends.cpu.pruning import bounds as bounds_module
@@ -23,7 +23,9 @@ from gpuboost.backends.cpu.pruning import policy
 from gpuboost.backends.cpu.pruning.bounds import ADDED_HEAVY, ADDED_LIGHT
 from gpuboost.backends.cpu.pruning.policy import FIRST_WAIT, LAST_WAIT, PruningTuner
 from gpuboost.backends.cpu.threads import Team
+from gpuboost.backends.frontier import FEATURE, GAIN, LEFT, START, STOP, Frontier, GrowthScope
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Stats
 from gpuboost.binning import BinnedMatrix
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.gamble import Gamble
@@ -80,7 +82,7 @@ def grow_both(
             frontier = grow(backend, data, mine, max_leaves, replace(start, pruning=True))
             assert ("division" in frontier.work) == bool(matrix.usable.any())
             assert_same_trees(frontier, expected)
-    if start.rows is None:
+    if start.sample_indices is None:
         assert np.array_equal(backend.node_of_rows(frontier), REFERENCE.node_of_rows(expected))
     return frontier
 

@@ -11,11 +11,11 @@ import pytest
 
 import gpuboost
 from gpuboost import devices
-from gpuboost.backends.base import GrowthScope
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import ASK_EVERY
 from gpuboost.backends.cuda.kernels import KERNELS, launch
+from gpuboost.backends.frontier import GrowthScope
 from gpuboost.errors import DeviceMemoryError
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 

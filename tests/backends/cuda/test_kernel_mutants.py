@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend, Counts, Frontier, GrowthScope, SoftmaxRows, Stats
+from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import growth as growth_module
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
+from gpuboost.backends.frontier import Frontier, GrowthScope
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
 from tests.backends.test_softmax import random_rows

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
-from gpuboost.backends.base import Counts, Stats
 from gpuboost.backends.cuda import matrix as matrix_module
 from gpuboost.backends.cuda import rows as rows_module
 from gpuboost.backends.cuda.backend import CudaBackend
@@ -21,6 +20,7 @@ from gpuboost.backends.cuda.kernels import launch
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.rows import PAIRS, Pending, best_block, flat_trees, node_records, slabs
 from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import MAX_ROWS, STATE_FLOOR

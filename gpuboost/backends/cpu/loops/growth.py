@@ -10,12 +10,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
 from gpuboost.backends.cpu.jit import Array, Int, compiled
 from gpuboost.backends.cpu.loops.histograms import TOGETHER, histogram, histogram_of_classes, root_histograms
 from gpuboost.backends.cpu.loops.sweeps import evaluate_siblings
 from gpuboost.backends.cpu.one_hot import WEIGHT
 from gpuboost.backends.cpu.simd import LANES
+from gpuboost.backends.frontier import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
 
 T = TypeVar("T", bound=np.generic)
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.base import BASELINE, CUT, FEATURE, KEY, MISSING_LEFT, SLOT, Stats
 from gpuboost.backends.cpu.jit import Array, Int, compiled
 from gpuboost.backends.cpu.loops.histograms import add_row, fill_skipped_bin
 from gpuboost.backends.cpu.simd import LANES, move_row, sweep_row
+from gpuboost.backends.frontier import BASELINE, CUT, FEATURE, KEY, MISSING_LEFT, SLOT
+from gpuboost.backends.statistics import Stats
 from gpuboost.binning import MISSING_CODE
 
 Best = tuple[Int, Int, Int, Int]

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuboost.backends.base import BASELINE, CUT, FEATURE, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
 from gpuboost.backends.cpu.jit import Array, Int, compiled
 from gpuboost.backends.cpu.loops import growth as growth_loops
 from gpuboost.backends.cpu.loops import histograms as histogram_loops
@@ -33,6 +32,7 @@ from gpuboost.backends.cpu.loops.sweeps import EDGE, GINI, REBEL, Best, rounding
 from gpuboost.backends.cpu.one_hot import CLASS, WEIGHT
 from gpuboost.backends.cpu.pruning.heavy import Rule, first_from
 from gpuboost.backends.cpu.pruning.search import Columns, at_least, constant_score, search_blocks, worth
+from gpuboost.backends.frontier import BASELINE, CUT, FEATURE, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
 
 HEAVY, LIGHT = 0, 1
 """Columns of ``stops``, where these rows of a node end."""
@@ -51,7 +51,7 @@ class Growth(NamedTuple):
     Attributes
     ----------
     rows, quantised, nodes, totals, edges : ndarray
-        The tree's part of a `gpuboost.backends.base.Frontier`.
+        The tree's part of a `gpuboost.backends.frontier.Frontier`.
     sum_abs : ndarray of int64, shape (n_rows,)
     level : ndarray of uint8, shape (n_rows,)
         0 for heavy rows, 1 for light rows, 2 for rows without mass.

@@ -14,7 +14,7 @@ N_BUCKETS = 256
 
 
 class Rule(NamedTuple):
-    """What the statistics are; see `gpuboost.backends.base.Stats`."""
+    """What the statistics are; see `gpuboost.backends.statistics.Stats`."""
 
     criterion: int
     n_classes: int

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import SLOT, START, STOP, Frontier, Stats
 from gpuboost.backends.cpu.loops import histograms as histogram_loops
 from gpuboost.backends.cpu.loops import sweeps as sweep_loops
 from gpuboost.backends.cpu.loops.growth import of_tree, slots_needed
@@ -30,6 +29,8 @@ from gpuboost.backends.cpu.pruning.heavy import Rule
 from gpuboost.backends.cpu.pruning.search import Columns
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.threads import Team
+from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
+from gpuboost.backends.statistics import Stats
 
 IntArray = NDArray[np.int64]
 

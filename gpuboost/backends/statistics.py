@@ -1,0 +1,111 @@
+"""What trees are grown from: rows as integers, their sums, and the probabilities of softmax boosters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Device: TypeAlias = Any
+"""An array, or a structure of arrays, that lives where its backend wants it."""
+
+
+Criterion: TypeAlias = Literal["edge", "gini", "newton", "rebel"]
+"""What a cut is worth, see `Backend.find_splits`."""
+
+
+@dataclass
+class Stats:
+    """Row statistics in fixed point, the integers that trees are grown from.
+
+    Attributes
+    ----------
+    quantised : device array of int32, shape (T, n_rows, >= n_channels)
+        ``sign * frequency_weight * rint(state * 2**shift)``, one channel per class; if ``min_count`` is positive, a last
+        channel has the rows' counts. A backend may pad the last axis with zeros.
+    shift : int
+        Units are ``2**-shift``.
+    sum : ndarray of int64, shape (n_channels,)
+        Sum of ``quantised`` over the trees and rows.
+    sum_abs : ndarray of int64, shape (n_classes,)
+        Sum of ``abs(quantised)`` over the trees and rows.
+    min_count : int
+        Both sides of a cut must have rows with counts of at least this sum. 0: every cut will do.
+    criterion : {"edge", "gini", "newton", "rebel"}
+        What trees that are grown from these statistics are cut by. For "gini" no q is negative; "rebel" is for trees of two
+        leaves.
+    totals : ndarray of int64, shape (n_trees, n_channels), optional
+        The sums of ``quantised`` over the rows, where they have been found on the way.
+    one_hot : bool
+        A backend's own: whether q has the columns (class, weight) or (class, weight, count) instead, see `Backend.put_one_hot`.
+    """
+
+    quantised: Device
+    shift: int
+    sum: NDArray[np.int64]
+    sum_abs: NDArray[np.int64]
+    min_count: int = 0
+    criterion: Criterion = "edge"
+    totals: NDArray[np.int64] | None = None
+    one_hot: bool = False
+
+    @property
+    def n_channels(self) -> int:
+        return len(self.sum)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.sum_abs)
+
+    @property
+    def total(self) -> int:
+        """The total weight, in units."""
+        return int(self.sum_abs.sum())
+
+    def of_tree(self, t: int) -> Stats:
+        """Return the statistics of tree t alone, for primitives that take one tree's."""
+        return replace(self, quantised=self.quantised[t : t + 1], totals=None)
+
+    @property
+    def n_voting(self) -> int:
+        """The number of channels whose edges a node's baseline is made of."""
+        return self.n_classes if self.criterion == "edge" else 0
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the rows count for the smallest leaf that is allowed, whatever their boosting weights have become.
+
+    Attributes
+    ----------
+    of_row : device array of int32, shape (n_rows,)
+        Their sum is below ``2**30``.
+    minimum : int
+        The least sum of a leaf, at least 1.
+    """
+
+    of_row: Device
+    minimum: int
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxRows:
+    """Rows with their class probabilities.
+
+    Attributes
+    ----------
+    p : device array of float64, shape (n_rows, n_classes)
+        Changed in place.
+    target : device array of int32, shape (n_rows,)
+        The row's class.
+    frequency_weight : device array of int32, shape (n_rows,)
+    weight_scale : device array of float64, shape (n_rows,)
+        See `gpuboost.fixedpoint.split_weights`.
+    """
+
+    p: Device
+    target: Device
+    frequency_weight: Device
+    weight_scale: Device
