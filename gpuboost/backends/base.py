@@ -93,7 +93,7 @@ class Backend(ABC):
 
     @abstractmethod
     def channel_sums(self, state: Device, frequency_weight: Device, shift: int) -> NDArray[np.int64]:
-        """Return ``sum_i repeat_i * rint(state_ic * 2**shift)``, shape (C,), summed in int64. Exact."""
+        """Return ``sum_i frequency_weight_i * rint(state_ic * 2**shift)``, shape (C,), summed in int64. Exact."""
 
     @abstractmethod
     def quantise(
@@ -153,7 +153,7 @@ class Backend(ABC):
     # ---- probabilities of softmax boosters ---------------------------------------------------------------------------------
     #
     # c_k = 1 - p_k is computed as the sum of the other probabilities in class order where p_k > 1/2, so that it stays accurate
-    # when p_k is nearly 1. f is a row's factor. A product of several numbers is taken from the left.
+    # when p_k is nearly 1. f is a row's weight scale. A product of several numbers is taken from the left.
 
     @abstractmethod
     def largest_miss(self, rows: SoftmaxRows) -> float:
@@ -161,7 +161,7 @@ class Backend(ABC):
 
     @abstractmethod
     def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return ``sum_i repeat_i rint(2**shift f_i abs(g_ik))`` and the same of ``h_ik``, both (n_classes,). Exact.
+        """Return ``sum_i frequency_weight_i rint(2**shift f_i abs(g_ik))`` and the same of ``h_ik``, both (n_classes,). Exact.
 
         ``g_ik`` is ``c_ik`` for the row's class and ``-p_ik`` for others, ``h_ik = p_ik c_ik``.
         """
@@ -204,7 +204,7 @@ class Backend(ABC):
         p : device array of float64, shape (n_rows, n_classes)
         leaf_indices : device array of int, shape (n_trees, n_rows)
         pairs : ndarray of int64, shape (n_trees, 2)
-        multipliers : ndarray of float64, shape (n_trees, n_groups, 2)
+        multipliers : ndarray of float64, shape (n_trees, n_leaves, 2)
         trees : sequence of int
         """
 
@@ -231,14 +231,14 @@ class Backend(ABC):
         rows : SoftmaxRows
         leaf_indices : device array of int, shape (n_trees, n_rows)
         pairs : ndarray of int64, shape (n_trees, 2)
-        multipliers : ndarray of float64, shape (n_trees, n_groups, 2)
+        multipliers : ndarray of float64, shape (n_trees, n_leaves, 2)
         candidates : sequence of sequences of int
         shift : int
 
         Returns
         -------
         ndarray of int64, shape (n_candidates, n_classes)
-            ``sum_i repeat_i rint(2**shift (f_i minus_log2(p_iy)))`` over the rows of each class y, with
+            ``sum_i frequency_weight_i rint(2**shift (f_i minus_log2(p_iy)))`` over the rows of each class y, with
             `gpuboost.exactmath.minus_log2`. Exact.
         """
 
@@ -246,15 +246,15 @@ class Backend(ABC):
 
     @abstractmethod
     def start_growth(self, data: Device, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
-        """Return a frontier in which every tree of the batch is a root that holds the rows of ``start``.
+        """Return a frontier in which every tree of the batch is a root that holds the rows of ``scope``.
 
         The arrays may be reused: a frontier is valid until the next call.
         """
 
     def rows_by_leaf(self, leaf_index: Device, n_leaves: int, rows: Device | None = None) -> tuple[Device, NDArray[np.int64]]:
-        """Return all rows, or ``rows``, sorted by group, and the bounds of the groups: see `GrowthScope`.
+        """Return all rows, or ``rows``, sorted by leaf, and the bounds of the leaves: see `GrowthScope`.
 
-        ``leaf_index`` are the groups of all rows. Rows of a group keep their order.
+        ``leaf_index`` has the leaf of every row of the data. Rows of a leaf keep their order.
         """
         of_row = self.get(leaf_index).astype(np.uint16 if n_leaves <= 2**16 else np.int32)  # 16 bits are sorted by radix
         numbers = np.arange(len(of_row), dtype=np.int32) if rows is None else self.get(rows)
@@ -265,9 +265,8 @@ class Backend(ABC):
     def run(self, frontier: Frontier, steps: Callable[[], None]) -> None:
         """Run ``steps``, the growth of a frontier that has just been started.
 
-        Only the numbers in its statistics and its start may tell one growth from another with the same data, sizes and
-        ``max_leaves``. So a device that need not be waited for can record the first one, and queue the same work again for the
-        next.
+        Growths with the same data, sizes and ``max_leaves`` differ only in the numbers of their statistics and scopes. So a
+        device that works asynchronously can record the first growth and replay its work for the next ones.
         """
         steps()
 
@@ -275,14 +274,14 @@ class Backend(ABC):
     def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         """Find the best classifier of ``nodes`` (either the root, or the two children of the current node) in every tree.
 
-        The histogram ``H[bin, c]`` is the sum of ``quantised``[i, c] over a node's rows with that bin, and ``L_c`` the sum of H
-        over the bins that a cut sends to the left. The score of a cut is ``sum_k abs(P_k - 2 L_k)`` over the classes (eq. 11
-        with the votes of eq. 13 of Kegl 2014), that of the constant classifier ``sum_k abs(P_k)``. The highest score wins; ties
-        go to the constant classifier, then to the lowest feature, then the lowest cut, then missing-left. A cut with a side
-        whose counts are below ``min_count`` is no candidate. The node is queued with its score minus its baseline as key.
+        The histogram ``H[bin, c]`` is the sum of ``quantised[i, c]`` over a node's rows with that bin, and ``L_c`` the sum of H
+        over the bins that a split sends to the left. The score of a split is ``sum_k abs(P_k - 2 L_k)`` over the classes (eq.
+        11 with the votes of eq. 13 of Kegl 2014), that of the constant classifier ``sum_k abs(P_k)``. The highest score wins;
+        ties go to the constant classifier, then to the lowest feature, then the lowest cut, then missing-left. A split with a
+        side whose counts are below ``min_count`` is no candidate. The node is queued with its score minus its baseline as key.
         Exact.
 
-        With the criterion "gini" a cut's score is ``purity(L) + purity(P - L) - purity(P)`` with
+        With the criterion "gini" the score of a split is ``purity(L) + purity(P - L) - purity(P)`` with
 
             purity(S) = (sum_k S_k S_k) / (sum_k S_k), or 0 if that sum is 0,
 
@@ -290,17 +289,18 @@ class Backend(ABC):
         left (the decrease of the weighted Gini impurity; section 3.3 of the GAMBLE paper has the same optimum). The constant
         classifier's score is 0.
 
-        With the criterion "newton" a cut's score is ``gain(L) + gain(P - L) - gain(P)`` with ``gain(S) = (S_0 S_0) / S_1`` in
-        float64, a gradient and a curvature (or a weight); a cut with a side where ``S_1`` is 0 is no candidate. The constant
-        classifier's score is 0.
+        With the criterion "newton" the score of a split is ``gain(L) + gain(P - L) - gain(P)`` with ``gain(S) = (S_0 S_0) /
+        S_1`` in float64, a gradient and a curvature (or a weight); a split with a side where ``S_1`` is 0 is no candidate. The
+        constant classifier's score is 0.
 
-        With the criterion "rebel", which is for roots, a cut's score is ``loss(P) - loss(P - 2 L)``, at least 0, with
+        With the criterion "rebel", which is for roots, the score of a split is ``loss(P) - loss(P - 2 L)``, at least 0, with
 
             loss(D) = sum_k sqrt((T_k + D_k) (T_k - D_k))
 
         and T_k the sum of abs(quantised) over the root's rows: what is left of the exponential loss when every class has its
-        best coefficient (``2 sqrt(s+ s-)`` in eq. 4.10 of Appel's thesis). In float64: the factors are exact, the product and
-        the root are rounded once each, and the sum is taken in the order of the classes. The constant classifier's score is 0.
+        best coefficient (``2 sqrt(s+ s-)`` in eq. 4.10 of Appel's thesis). In float64: the two terms of the product are exact,
+        the product and the root are rounded once each, and the sum is taken in the order of the classes. The constant
+        classifier's score is 0.
         """
 
     @abstractmethod
@@ -341,9 +341,9 @@ class Backend(ABC):
 
     @abstractmethod
     def set_bit(self, cell: Device, bit: int, data: Device, feature: int, cut: int, missing_left: bool) -> None:
-        """Set bit ``bit`` of ``cell[i]``, int32 (n_rows,), where row i goes left at a cut, and clear it elsewhere.
+        """Set bit ``bit`` of ``cell[i]``, int32 (n_rows,), where row i goes left at a split, and clear it elsewhere.
 
-        The cut is that of a `gpuboost.tree.Tree`; with feature -1 there is none, and no row goes left.
+        The split is that of a `gpuboost.tree.Tree`; with feature -1 there is none, and no row goes left.
         """
 
     def predict(self, ensemble: Ensemble, data: Device, scores: Device, first: int, stop: int) -> None:

@@ -20,7 +20,7 @@ CLOSED = -1
 
 @dataclass(frozen=True, eq=False)
 class GrowthScope:
-    """What a growth starts from, where that is not a root that holds all rows and may be cut by any feature.
+    """The rows and features that trees are grown from; by default one root that holds all rows and may be split by any feature.
 
     Attributes
     ----------
@@ -31,11 +31,10 @@ class GrowthScope:
         with those of one: then no row is there twice, else none twice in a tree. Without bounds every tree of the statistics'
         batch starts from all of ``sample_indices``, none of them twice.
     feature_mask : ndarray of bool, shape (n_features,), optional
-        The features that may be cut. Without it, all of them.
+        The features that may be split by. Without it, all of them.
     pruning : bool
-        Whether a backend may leave out additions that bounds show to be unnecessary. The trees are the same. The CPU backend
-        does, where it pays. A device would trade the histograms of all features, which are cheap there, for many small steps
-        that wait for each other (that has not been measured).
+        Whether a backend may skip additions that exact bounds show to be unnecessary. The trees are the same. The CPU backend
+        does so where it pays; a GPU computes all histograms, which are cheap there.
     """
 
     sample_indices: Device | None = None
@@ -49,16 +48,17 @@ class GrowthScope:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is one root, which holds all rows and may be cut by any feature."""
+        """Whether there is one root that holds all rows and may be split by any feature."""
         return self.sample_indices is None and self.feature_mask is None
 
 
 WHOLE = GrowthScope()
+"""All rows and all features."""
 
 
 @dataclass
 class Frontier:
-    """Trees while they grow: a table of nodes with the best cut of each, and the rows sorted by node.
+    """Trees while they grow: a table of nodes with the best split of each, and the rows sorted by node.
 
     With J = ``max_leaves``, a tree has at most M = 2J - 1 nodes. Node 0 is the root; the node that is popped at step s gets the
     children 2s + 1 (left) and 2s + 2 (right), in every tree of the batch.
@@ -73,22 +73,22 @@ class Frontier:
         A node's columns are
 
         START, STOP : its rows;
-        FEATURE : the best cut's feature, -1 if the constant classifier is best;
+        FEATURE : the feature of the best split, -1 if the constant classifier is best;
         CUT, MISSING_LEFT : codes ``1 .. cut`` go left, and so does the missing code if missing-left is 1;
-        LEFT : the left child of a node that was cut, else 0 (the right child is the next node);
+        LEFT : the left child of a node that was split, else 0 (the right child is the next node);
         BASELINE : the edge that the parent's votes give on the node's rows, 0 for a root and for criteria without votes;
-        KEY : what cutting the node would add to the tree's worth, `CLOSED` if it is not in the queue. An integer for the
+        KEY : the gain of splitting the node, `CLOSED` if it is not in the queue. An integer for the
         criterion "edge"; else the bits of a float64 that is not negative, which have the order of the numbers (`as_float`);
-        GAIN : the key that it was popped with, else 0;
+        GAIN : the key that it had when it was popped, else 0;
         SLOT : a backend's own.
     totals : device array of int64, shape (T, M, C)
         Channel sums P of a node, C = ``stats.n_channels``.
     edges : device array of int64, shape (T, M, C)
-        Class-wise edges of the node's best classifier: ``P - 2L`` of its cut, or P if the constant classifier is best.
+        Class-wise edges of the node's best classifier: ``P - 2L`` of its split, or P if the constant classifier is best.
     current : device array of int64, shape (T,)
-        The node that the last `select` popped, -1 if none.
+        The node that the last `pop_best_leaf` chose, -1 if none.
     step : int
-        Number of `select` calls so far.
+        Number of `pop_best_leaf` calls so far.
     work : dict
         A backend's own scratch arrays.
     """

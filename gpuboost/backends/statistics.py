@@ -13,7 +13,7 @@ Device: TypeAlias = Any
 
 
 Criterion: TypeAlias = Literal["edge", "gini", "newton", "rebel"]
-"""What a cut is worth, see `Backend.find_splits`."""
+"""How splits are scored, see `Backend.find_splits`."""
 
 
 @dataclass
@@ -26,20 +26,20 @@ class Stats:
         ``sign * frequency_weight * rint(state * 2**shift)``, one channel per class; if ``min_count`` is positive, a last
         channel has the rows' counts. A backend may pad the last axis with zeros.
     shift : int
-        Units are ``2**-shift``.
+        The unit of ``quantised`` is ``2**-shift``.
     sum : ndarray of int64, shape (n_channels,)
         Sum of ``quantised`` over the trees and rows.
     sum_abs : ndarray of int64, shape (n_classes,)
         Sum of ``abs(quantised)`` over the trees and rows.
     min_count : int
-        Both sides of a cut must have rows with counts of at least this sum. 0: every cut will do.
+        The least sum of counts that both sides of a split must have. 0: any split is allowed.
     criterion : {"edge", "gini", "newton", "rebel"}
-        What trees that are grown from these statistics are cut by. For "gini" no q is negative; "rebel" is for trees of two
-        leaves.
+        How splits are scored. For "gini" no entry of ``quantised`` is negative; "rebel" is for trees of two leaves.
     totals : ndarray of int64, shape (n_trees, n_channels), optional
-        The sums of ``quantised`` over the rows, where they have been found on the way.
+        The sums of ``quantised`` over the rows, where they are known already.
     one_hot : bool
-        A backend's own: whether q has the columns (class, weight) or (class, weight, count) instead, see `Backend.put_one_hot`.
+        A backend's own: whether ``quantised`` has the columns (class, weight) or (class, weight, count) instead, see
+        `Backend.put_one_hot`.
     """
 
     quantised: Device
@@ -76,7 +76,7 @@ class Stats:
 
 @dataclass(frozen=True)
 class Counts:
-    """What the rows count for the smallest leaf that is allowed, whatever their boosting weights have become.
+    """Integer counts of the rows, from their sample weights, for the smallest leaf that is allowed.
 
     Attributes
     ----------
