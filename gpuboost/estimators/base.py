@@ -20,12 +20,12 @@ from gpuboost.boosters.prior import PriorBooster
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.costs.metrics import refuse_many_labels
 from gpuboost.estimators.predictor import Predictor, to_backend
-from gpuboost.estimators.warn import warn
 from gpuboost.export.methods import Exports
 from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.label_values import label_keys
 from gpuboost.inputs.samples import Sample, evaluation_sample, split_off, training_sample
+from gpuboost.messages import warn
 from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.stopping import Patience, SmoothedError, Stopping

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.estimators.warn import warn
 from gpuboost.inputs.containers import frame_names
+from gpuboost.messages import warn
 
 N_SHOWN = 5
 """Messages list that many names."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.estimators.warn import warn
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import frame_columns, frame_names, is_missing, package, to_numpy
 from gpuboost.inputs.label_values import holds, label_key, label_keys, label_list, ordered
+from gpuboost.messages import warn
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Everything that the model consists of is kept, and what it takes to continue it; nothing of the machine or the moment: equal
 models are equal files, wherever and in however many sessions they were trained. See `persistence.safetensors` for the
-container.
+container. A new name of a parameter is no new version of the format: the earlier name is translated on loading.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import gpuboost
 from gpuboost.binning import BinMapper
 from gpuboost.ensemble import Ensemble
 from gpuboost.inputs.label_values import label_keys
+from gpuboost.messages import EARLIER_NAMES
 from gpuboost.persistence.atomic_write import write_whole
 from gpuboost.persistence.checks import check_bins, check_ensemble
 from gpuboost.persistence.safetensors import Arrays, TensorFile, bad_file, pack, read
@@ -213,10 +214,11 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Boostin
     from gpuboost.estimators.base import draw_seed
 
     known = set(inspect.signature(estimator).parameters) - set(OF_THE_MACHINE)
-    unknown = sorted(content["parameters"].keys() - known)
+    parameters = _parameters(content, arrays)
+    unknown = sorted(parameters.keys() - known)
     if unknown:
         raise ValueError(f"{content['estimator']} has no parameter {unknown[0]!r:.60}")
-    model: BoostingClassifier = estimator(**{k: decode(v, arrays) for k, v in content["parameters"].items()})
+    model: BoostingClassifier = estimator(**parameters)
     model._check_parameters()
     model.classes_, model.multi_label_ = _classes(content), content["multi_label"]
     model.n_features_in_ = content["n_features"]
@@ -236,6 +238,14 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Boostin
     if arrays:
         raise ValueError(f"it has an array {min(arrays)!r:.60} that nothing is known of")
     return model
+
+
+def _parameters(content: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+    """Return the parameters by their present names."""
+    parameters = {EARLIER_NAMES.get(name, name): decode(value, arrays) for name, value in content["parameters"].items()}
+    if len(parameters) < len(content["parameters"]):
+        raise ValueError("a parameter stands there by its present name and by an earlier one")
+    return parameters
 
 
 def _classes(content: dict[str, Any]) -> Any:
@@ -311,7 +321,7 @@ def _take(arrays: Arrays, name: str, dtype: str, ndim: int) -> Any:
 def _description(file: TensorFile, path: str) -> dict[str, Any]:
     content, arrays = file.content, dict(file.arrays)
     _check_content(content)
-    parameters = {name: decode(value, arrays) for name, value in content["parameters"].items()}
+    parameters = _parameters(content, arrays)
     classes = _classes(content)
     _, trees = _trees(content, classes, arrays)
     history = _history(content["history"], arrays)
