@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.backends.base import Backend
+from gpuboost.binning import BinMapper
 from gpuboost.costs.matrix import check_cost_matrix, least_cost
 from gpuboost.costs.metrics import mean_cost, refuse_many_labels
-from gpuboost.estimators.model import TreeModel
+from gpuboost.ensemble import Ensemble
+from gpuboost.estimators.model import Model, TreeModel
 from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
@@ -31,14 +33,27 @@ Finish = Callable[[Floats], NDArray[Any]]
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
-class Predictor(TreeModel):
+class Predictor:
     """The part of a classifier that predicts.
 
     A subclass says how scores and probabilities belong together, and whether there are costs.
     """
 
+    device: str | int
+    n_jobs: int | None
+    classes_: NDArray[Any]
+    n_features_in_: int
     multi_label_: bool
     n_estimators_: int
+    _model: Model
+    _seed: int
+    _seed_matters: bool = True
+    """Whether anything was drawn, or will be if the same training goes on."""
+
+    @property
+    def _model_kind(self) -> type[Model]:
+        """What a training makes."""
+        return TreeModel
 
     # ---- what a subclass says ----------------------------------------------------------------------------------------------
 
@@ -63,12 +78,41 @@ class Predictor(TreeModel):
         """
         return None
 
+    # ---- fitted attributes that the model holds ------------------------------------------------------------------------------
+
+    @property
+    def ensemble_(self) -> Ensemble:
+        """The trees."""
+        return self._trees("ensemble_").ensemble
+
+    @property
+    def bin_mapper_(self) -> BinMapper:
+        """The cuts of every feature."""
+        return self._trees("bin_mapper_").bin_mapper
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Each feature's share of the gain of all cuts, shape (n_features,); zeros if there is no cut."""
+        check_is_fitted(self)
+        gains = self._trees("feature_importances_").ensemble.feature_gains(self.n_features_in_)
+        return gains / (gains.sum() or 1.0)
+
+    def _trees(self, attribute: str) -> TreeModel:
+        """Return the model of trees that an attribute belongs to; an AttributeError says if there is none."""
+        model = vars(self).get("_model")
+        if isinstance(model, TreeModel):
+            return model
+        kind = type(self).__name__
+        if model is None:
+            raise AttributeError(f"{kind!r} object has no attribute {attribute!r}")
+        raise AttributeError(f"a {kind} that boosts a regressor has no {attribute}, but estimators_")
+
     # ---- rows to labels ----------------------------------------------------------------------------------------------------
 
     def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Return X as a matrix of numbers, with the columns that the estimator knows (or learns with ``reset=True``).
 
-        One that lies on a device stays there: see `within_reach`.
+        One that lies on a device stays there: see `to_backend`.
         """
         if not reset:
             compare_columns(self, X)
@@ -86,13 +130,13 @@ class Predictor(TreeModel):
         (n_rows, n_features), n_classes = matrix.shape, len(self.classes_)
         step = max(1, BLOCK_BYTES // (n_features + 8 * n_classes))
         parts = []
-        with self._open() as backend:
+        with self._model.open(self.device, self.n_jobs) as backend:
             matrix = to_backend(backend, matrix)
             for first in range(0, n_rows, step):
                 block = matrix[first : first + step]
-                data = self._encode(backend, block)
+                data = self._model.encode(backend, block)
                 scores = backend.put(np.zeros((block.shape[0], n_classes)))
-                self._add_scores(backend, data, scores, 0, self.n_estimators_)
+                self._model.add_scores(backend, data, scores, 0, self.n_estimators_)
                 parts.append(finish(backend.get(scores)))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]
 
@@ -102,11 +146,11 @@ class Predictor(TreeModel):
         matrix = self._matrix(X, reset=False)
 
         def stages() -> Iterator[Any]:
-            with self._open() as backend:
-                data = self._encode(backend, to_backend(backend, matrix))
+            with self._model.open(self.device, self.n_jobs) as backend:
+                data = self._model.encode(backend, to_backend(backend, matrix))
                 scores = backend.put(np.zeros((matrix.shape[0], len(self.classes_))))
                 for t in range(self.n_estimators_):
-                    self._add_scores(backend, data, scores, t, t + 1)
+                    self._model.add_scores(backend, data, scores, t, t + 1)
                     yield as_type_of(finish(backend.get(scores).copy()), X)
 
         return stages()
@@ -242,8 +286,8 @@ class Predictor(TreeModel):
             Labels of any type that `fit` takes. Costs with labels of their own (a DataFrame or a dict) may know one that is no
             class.
         cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
-            ``C[true, predicted]``, see `gpuboost.costs.check_cost_matrix`. By default the costs that the classifier was told to
-            train by; every mistake costs 1 if there are none, which is the error rate.
+            ``C[true, predicted]``, see `gpuboost.costs.check_cost_matrix`. By default the costs that the classifier was
+            trained by; every mistake costs 1 if there are none, which is the error rate.
         sample_weight : array-like, shape (n_rows,), optional
 
         Returns

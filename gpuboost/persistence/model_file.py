@@ -20,6 +20,7 @@ import gpuboost
 from gpuboost.binning import BinMapper
 from gpuboost.ensemble import Ensemble
 from gpuboost.inputs.label_values import label_keys
+from gpuboost.inputs.parameters import draw_seed
 from gpuboost.messages import EARLIER_NAMES
 from gpuboost.persistence.atomic_write import write_whole
 from gpuboost.persistence.checks import check_bins, check_ensemble
@@ -138,11 +139,7 @@ def _content(model: BoostingClassifier, extra: dict[str, str]) -> tuple[dict[str
     name = type(model).__name__
     if name not in gpuboost.ALGORITHMS.values() or _known(name) is not type(model):
         raise TypeError(f"only the classifiers of gpuboost can be saved, not {type(model).__module__}.{name}; pickle takes any")
-    if not hasattr(model, "ensemble_"):
-        raise TypeError(
-            f"a {name} that boosts a regressor cannot be saved: its regressors are scikit-learn's, and only pickle or joblib "
-            "keep them"
-        )
+    model._model.check_can_be_saved()
     if not all(isinstance(text, str) for pair in extra.items() for text in pair):
         raise TypeError(f"extra must be a dict of str, got {extra!r:.100}")
     arrays: Arrays = {}
@@ -211,7 +208,7 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Boostin
 
     ``arrays`` loses what is used.
     """
-    from gpuboost.estimators.base import draw_seed
+    from gpuboost.estimators.model import TreeModel
 
     known = set(inspect.signature(estimator).parameters) - set(OF_THE_MACHINE)
     parameters = _parameters(content, arrays)
@@ -223,7 +220,7 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Boostin
     model.classes_, model.multi_label_ = _classes(content), content["multi_label"]
     model.n_features_in_ = content["n_features"]
     _name_columns(model, content["feature_names"])
-    model.bin_mapper_, model.ensemble_ = _trees(content, model.classes_, arrays)
+    model._model = TreeModel(*_trees(content, model.classes_, arrays))
     model.n_estimators_ = model.ensemble_.n_rounds
     model.history_ = _history(content["history"], arrays)
     _check_history(model.history_, model.n_estimators_)
