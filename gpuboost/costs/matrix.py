@@ -43,7 +43,7 @@ def check_cost_matrix(cost_matrix: Any, classes: Any) -> Floats:
     Returns
     -------
     ndarray of float64, shape (n_classes, n_classes)
-        A copy. A class may cost nothing to miss (a row of zeros): its rows then say nothing about costs. Training on such a
+        A copy. A class may cost nothing to miss (a row of zeros): no decision about its rows costs anything. Training on such a
         matrix warns.
 
     Raises

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
     """Base class of classifiers whose probabilities are the softmax of their scores, with a regression tree for each class.
 
-    A subclass says the loss and the base class.
+    A subclass defines the loss and the base class.
 
     Parameters
     ----------

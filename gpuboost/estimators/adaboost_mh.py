@@ -36,7 +36,7 @@ class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
         Busa-Fekete 2009).
     max_leaf_nodes : int or "auto", default "auto"
         Leaves of a Hamming tree, at least 2: the paper's number of inner nodes plus one. "auto" is 20, or with less than
-        2000 distinct rows one for every 100 of them, but no less than there are classes (up to 20) and than 4: small sets want
+        2000 distinct rows one for every 100 of them, but no less than there are classes (up to 20) and than 4: small sets need
         small trees.
     n_factors : int, default 3
         Stumps of a product, 1 to 8.

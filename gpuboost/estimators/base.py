@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the boosting classifiers.
 
-    A subclass declares its own parameters, makes the booster, and says how scores and probabilities belong together.
+    A subclass declares its own parameters, makes the booster, and defines the link from scores to probabilities.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
     _own_fitted: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes that only this classifier has."""
 
-    # ---- what a subclass says ----------------------------------------------------------------------------------------------
+    # ---- what a subclass defines -------------------------------------------------------------------------------------------
 
     def _check_own_parameters(self) -> None:
         """Raise a ValueError or TypeError if a parameter of the subclass is wrong."""
@@ -225,7 +225,7 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         return sample, {"valid": held_out}
 
     def _draws(self, eval_set: Any) -> bool:
-        """Whether training draws anything at random, or would with a seed."""
+        """Whether training draws anything at random, or has a seed to draw with."""
         holds_out = bool(self.early_stopping) and not evaluation_tuples(eval_set)
         takes_parts = any(getattr(self, name, 1.0) != 1.0 for name in ("subsample", "max_features"))
         return self.random_state is not None or holds_out or takes_parts
@@ -323,7 +323,7 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         """
         save(self, path)
 
-    # ---- what scikit-learn asks --------------------------------------------------------------------------------------------
+    # ---- scikit-learn's protocol --------------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_estimators_")

@@ -1,4 +1,4 @@
-"""What the rounds of a training make: trees over binned columns, unless an estimator says otherwise."""
+"""What the rounds of a training make: trees over binned columns, or what an estimator has instead."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Model(Protocol):
 
     @classmethod
     def blank(cls, sample: Sample, max_bins: int, n_jobs: int | None, n_classes: int) -> Self:
-        """Return a model without rounds, which knows of the columns of a training set what it needs."""
+        """Return a model without rounds, with what it needs of the columns of a training set."""
 
     def problem(self, backend: Backend, sample: Sample, encoder: LabelEncoder) -> tuple[Problem, bool]:
-        """Load a labelled sample. Return it, and whether there is anything that tells classes apart."""
+        """Load a labelled sample. Return it, and whether any column separates the classes."""
 
     def with_rounds(self, rounds: Sequence[Sequence[Any]], n_classes: int) -> Self:
         """Return the model that has these rounds instead of its own."""

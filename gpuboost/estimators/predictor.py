@@ -1,4 +1,4 @@
-"""What a fitted classifier says of rows: scores, probabilities, labels, and how often or at what cost they are wrong."""
+"""Prediction: scores, probabilities and labels of rows, their accuracy and their cost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Array = TypeVar("Array", bound=NDArray[Any])
 class Predictor:
     """The part of a classifier that predicts.
 
-    A subclass says how scores and probabilities belong together, and whether there are costs.
+    A subclass defines the link from scores to probabilities, and the costs if there are any.
     """
 
     device: str | int
@@ -55,12 +55,12 @@ class Predictor:
         """What a training makes."""
         return TreeModel
 
-    # ---- what a subclass says ----------------------------------------------------------------------------------------------
+    # ---- what a subclass defines -------------------------------------------------------------------------------------------
 
     def _link(self, n_classes: int) -> Link | None:
         """Return how scores become probabilities, by which `_log_probabilities` goes and exported models, too.
 
-        None: the model has none, or `_log_probabilities` is overridden and computes what no `Link` says.
+        None: the model has none, or `_log_probabilities` is overridden and computes what no `Link` does.
         """
         return None
 
@@ -98,7 +98,7 @@ class Predictor:
         return gains / (gains.sum() or 1.0)
 
     def _trees(self, attribute: str) -> TreeModel:
-        """Return the model of trees that an attribute belongs to; an AttributeError says if there is none."""
+        """Return the model of trees that an attribute belongs to; raise an AttributeError if there is none."""
         model = vars(self).get("_model")
         if isinstance(model, TreeModel):
             return model
@@ -110,7 +110,7 @@ class Predictor:
     # ---- rows to labels ----------------------------------------------------------------------------------------------------
 
     def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> Any:
-        """Return X as a matrix of numbers, with the columns that the estimator knows (or learns with ``reset=True``).
+        """Return X as a matrix of numbers, with the columns of the training set (or records them with ``reset=True``).
 
         One that lies on a device stays there: see `to_backend`.
         """
@@ -283,7 +283,7 @@ class Predictor:
         ----------
         X : array-like, data frame or device array, shape (n_rows, n_features)
         y : array-like, shape (n_rows,)
-            Labels of any type that `fit` takes. Costs with labels of their own (a DataFrame or a dict) may know one that is no
+            Labels of any type that `fit` takes. Costs with labels of their own (a DataFrame or a dict) may have one that is no
             class.
         cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
             ``C[true, predicted]``, see `gpuboost.costs.check_cost_matrix`. By default the costs that the classifier was

@@ -50,7 +50,7 @@ class OfProbabilities:
 
 
 class RebelClassifier(GrowthParameters, SingleLabelClassifier):
-    """REBEL: multi-class boosting that knows what mistakes cost (Appel, Burgos-Artizzu and Perona 2016).
+    """REBEL: cost-sensitive multi-class boosting (Appel, Burgos-Artizzu and Perona 2016).
 
     A round adds ``f(x) a``: a shallow tree f that says -1 or +1, shared by all classes, times a vector a. The scores of a row
     bound what it costs to predict the class of the largest one.
@@ -65,7 +65,7 @@ class RebelClassifier(GrowthParameters, SingleLabelClassifier):
     max_depth : int, default 2
         Layers of a tree, 1 to 6. A tree has up to ``2**max_depth`` leaves.
     learning_rate : float, default 1.0
-        Multiplies the vectors, but that of the constant classifier, which is the first round if it says anything; 1 is the
+        Multiplies the vectors, but that of the constant classifier, which is the first round unless it is zero; 1 is the
         paper's algorithm.
 
     Attributes

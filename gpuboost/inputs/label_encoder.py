@@ -97,9 +97,9 @@ def label_array(
     name : str
         What messages call y.
     rows : ndarray, optional
-        The rows that are wanted; nobody looks at the other ones.
+        The rows to return; the others are not checked.
     beside : str
-        What messages say that there must be a label for.
+        What there must be one label for, in messages.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def label_array(
 
 
 def raw_labels(y: Any, n_rows: int, name: str, beside: str = "rows of X") -> NDArray[Any]:
-    """Return y as an array whose shape will do for `label_array`; nobody has looked at the labels."""
+    """Return y as an array of a valid shape for `label_array`; the labels themselves are not checked."""
     labels = _column_of_one(_to_array(y, name))
     if labels.ndim not in (1, 2) or labels.shape[1:] == (0,):
         received = labels.shape or f"the {type(y).__name__} {y!r:.80}"
