@@ -112,8 +112,13 @@ class GambleClassifier(GrowthParameters, ClassTreeClassifier):
         line_search = self.learning_rate == "line-search"
         if self.regressor is not None:
             return GambleRegressors(*regressor_pair(self.regressor), rate, self._seed, line_search)
-        sizes = (int(self.max_leaf_nodes), rate, float(self.min_weight_fraction_leaf))
-        return Gamble(*sizes, line_search, self._sampling(self._seed))
+        return Gamble(
+            int(self.max_leaf_nodes),
+            rate,
+            float(self.min_weight_fraction_leaf),
+            line_search,
+            self._sampling(self._seed),
+        )
 
     @property
     def _model_kind(self) -> type[Model]:

@@ -97,6 +97,10 @@ class Predictor:
         gains = self._trees("feature_importances_").ensemble.feature_gains(self.n_features_in_)
         return gains / (gains.sum() or 1.0)
 
+    def _set_trees(self, bin_mapper: BinMapper, ensemble: Ensemble) -> None:
+        """Make trees from a file the model."""
+        self._model = TreeModel(bin_mapper, ensemble)
+
     def _trees(self, attribute: str) -> TreeModel:
         """Return the model of trees that an attribute belongs to; raise an AttributeError if there is none."""
         model = vars(self).get("_model")

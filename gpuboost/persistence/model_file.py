@@ -208,8 +208,6 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Boostin
 
     ``arrays`` loses what is used.
     """
-    from gpuboost.estimators.model import TreeModel
-
     known = set(inspect.signature(estimator).parameters) - set(OF_THE_MACHINE)
     parameters = _parameters(content, arrays)
     unknown = sorted(parameters.keys() - known)
@@ -220,7 +218,7 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Boostin
     model.classes_, model.multi_label_ = _classes(content), content["multi_label"]
     model.n_features_in_ = content["n_features"]
     _name_columns(model, content["feature_names"])
-    model._model = TreeModel(*_trees(content, model.classes_, arrays))
+    model._set_trees(*_trees(content, model.classes_, arrays))
     model.n_estimators_ = model.ensemble_.n_rounds
     model.history_ = _history(content["history"], arrays)
     _check_history(model.history_, model.n_estimators_)
