@@ -57,7 +57,7 @@ channel_sums(const double* __restrict__ state, const int* __restrict__ repeat, c
 
 extern "C" __global__ void __launch_bounds__(256)
 leaf_sums(const int* __restrict__ q, const int* __restrict__ group, i64* __restrict__ signed_sums, i64* __restrict__ mass,
-           int n_rows, int n_groups, int n_classes, int n_channels, int groups_per_tile, int classes_per_tile)
+          int n_rows, int n_groups, int n_classes, int n_channels, int groups_per_tile, int classes_per_tile)
 {
     extern __shared__ int cells[];
     const int first_group = blockIdx.z * groups_per_tile, first_class = blockIdx.y * classes_per_tile;

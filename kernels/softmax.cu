@@ -27,7 +27,9 @@
 
 #include "rows.cuh"
 
-enum { N_COEFFICIENTS = 11 };
+enum {
+    N_COEFFICIENTS = 11
+};
 
 // 1 - p[k] without cancellation.
 static __device__ __forceinline__ double complement(const double* p, int k, int n_classes)
@@ -119,7 +121,7 @@ softmax_statistics(const double* __restrict__ p, const int* __restrict__ target,
 
 extern "C" __global__ void __launch_bounds__(256)
 softmax_update(double* __restrict__ p, const int* __restrict__ groups, const int* __restrict__ pairs, const double* __restrict__ factors,
-             const int* __restrict__ trees, int n_rows, int n_classes, int n_trees, int n_groups, double lowest)
+               const int* __restrict__ trees, int n_rows, int n_classes, int n_trees, int n_groups, double lowest)
 {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
         double* own = p + i * n_classes;

@@ -24,7 +24,10 @@
 #include "common.cuh"
 #include "criteria.cuh"
 
-enum { N_WARPS = 8, NO_PLACE = 0x7fffffff };
+enum {
+    N_WARPS = 8,
+    NO_PLACE = 0x7fffffff
+};
 
 struct Best {
     i64 score;
@@ -143,15 +146,15 @@ sweep_gini(const int* __restrict__ features, const int* __restrict__ n_bins, con
 
 extern "C" __global__ void __launch_bounds__(256)
 sweep_newton(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
-           const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
-           const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
-           int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
-           int bins_in_tile)
+             const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
+             const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
+             int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
+             int bins_in_tile)
 {
     extern __shared__ int of_warp[];
     __shared__ Best bests[N_WARPS];
     sweep<Newton>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
-                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Newton(), of_warp, bests);
+                  n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Newton(), of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
