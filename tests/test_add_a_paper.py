@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gpuboost
 from gpuboost.boosters.samme import SAMME
 from gpuboost.estimators.parameters import TrainingParameters
+from gpuboost.registry import Algorithm
 from tests.cli.tables import QUICK, flowers, told, write
 from tests.problems import blobs, fit
 
@@ -92,12 +93,13 @@ def test_the_estimator_has_the_parameters_that_all_have() -> None:
 
 
 def test_a_registered_algorithm_is_one_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(gpuboost.ALGORITHMS, "gentle", "GentleAdaBoostClassifier")
+    algorithm = Algorithm("GentleAdaBoostClassifier", "gpuboost.estimators", "Friedman et al. 2000", "gentle steps")
+    monkeypatch.setitem(gpuboost.ALGORITHMS, "gentle", algorithm)
     monkeypatch.setattr("gpuboost.estimators.GentleAdaBoostClassifier", Gentle, raising=False)
     assert told("algorithms")["gentle"] == {
         "estimator": "GentleAdaBoostClassifier",
-        "paper": "Friedman, Hastie and Tibshirani 2000",
-        "use": "Gentle AdaBoost.MH with Hamming trees",
+        "paper": "Friedman et al. 2000",
+        "use": "gentle steps",
     }
     names, rows = flowers()
     data, out = write(tmp_path / "t.csv", names, rows), tmp_path / "m.safetensors"

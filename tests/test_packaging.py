@@ -116,7 +116,7 @@ def test_the_wheel_has_the_kernels_where_they_are_looked_for() -> None:
 def test_version_stands_in_one_place() -> None:
     assert PYPROJECT["project"]["dynamic"] == ["version"]
     source = ROOT / PYPROJECT["tool"]["hatch"]["version"]["path"]
-    assert Path(gpuboost.__file__).resolve() == source
+    assert Path(gpuboost.registry.__file__).resolve() == source
     versions = re.findall(r'^__version__ = "(.*)"$', source.read_text(encoding="utf-8"), re.MULTILINE)
     assert versions == [gpuboost.__version__]
 

@@ -12,11 +12,10 @@ import os
 from collections.abc import Mapping
 from hashlib import file_digest
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-import gpuboost
 from gpuboost.binning import BinMapper
 from gpuboost.ensemble import Ensemble
 from gpuboost.inputs.label_values import label_keys
@@ -26,9 +25,10 @@ from gpuboost.persistence.atomic_write import write_whole
 from gpuboost.persistence.checks import check_bins, check_ensemble
 from gpuboost.persistence.safetensors import Arrays, TensorFile, bad_file, pack, read
 from gpuboost.persistence.values import decode, decode_labels, encode, encode_labels
+from gpuboost.registry import __version__, estimator_class, estimators
 
-if TYPE_CHECKING:
-    from gpuboost.estimators import BoostingClassifier
+Model = Any
+"""A fitted `gpuboost.estimators.base.BoostingClassifier`: what is saved belongs to a lower layer than what saves itself."""
 
 OF_THE_MACHINE = ("device", "n_jobs", "verbose", "warm_start", "callbacks")
 """Parameters that say nothing about the model."""
@@ -64,7 +64,7 @@ ENSEMBLE = {
 BINS = {"cut_values": ("<f8", 1), "cut_offsets": ("<i8", 1), "has_missing": ("|b1", 1)}
 
 
-def save(model: BoostingClassifier, path: str | os.PathLike[str], extra: Mapping[str, str] | None = None) -> None:
+def save(model: Model, path: str | os.PathLike[str], extra: Mapping[str, str] | None = None) -> None:
     """Write a fitted classifier to a file, see `gpuboost.AdaBoostMHClassifier.save`.
 
     Parameters
@@ -77,7 +77,7 @@ def save(model: BoostingClassifier, path: str | os.PathLike[str], extra: Mapping
     write_whole(path, to_bytes(model, extra))
 
 
-def to_bytes(model: BoostingClassifier, extra: Mapping[str, str] | None = None) -> bytearray:
+def to_bytes(model: Model, extra: Mapping[str, str] | None = None) -> bytearray:
     """Return what `save` writes."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -90,7 +90,7 @@ def to_bytes(model: BoostingClassifier, extra: Mapping[str, str] | None = None) 
     return pack(content, arrays)
 
 
-def load(path: str | os.PathLike[str], device: str | int = "auto", n_jobs: int | None = None) -> BoostingClassifier:
+def load(path: str | os.PathLike[str], device: str | int = "auto", n_jobs: int | None = None) -> Model:
     """Load a classifier, see `gpuboost.load`."""
     file = read(path)
     try:
@@ -134,10 +134,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         bad_file(path, error)
 
 
-def _content(model: BoostingClassifier, extra: dict[str, str]) -> tuple[dict[str, Any], Arrays]:
+def _content(model: Model, extra: dict[str, str]) -> tuple[dict[str, Any], Arrays]:
     """Return what of a model is kept, as JSON and arrays."""
     name = type(model).__name__
-    if name not in gpuboost.ALGORITHMS.values() or _known(name) is not type(model):
+    if name not in estimators() or estimator_class(name) is not type(model):
         raise TypeError(f"only the classifiers of gpuboost can be saved, not {type(model).__module__}.{name}; pickle takes any")
     model._model.check_can_be_saved()
     if not all(isinstance(text, str) for pair in extra.items() for text in pair):
@@ -148,7 +148,7 @@ def _content(model: BoostingClassifier, extra: dict[str, str]) -> tuple[dict[str
         values["random_state"] = model._seed
     names = model._column_names
     content = {
-        "gpuboost": gpuboost.__version__,
+        "gpuboost": __version__,
         "estimator": name,
         "parameters": {k: encode(v, f"the parameter {k}, or what is in it,", arrays) for k, v in values.items()},
         "classes": encode_labels(model.classes_, "a class label"),
@@ -198,12 +198,12 @@ def _check_content(content: dict[str, Any]) -> None:
 
 def _known(name: str) -> Any:
     """Return the estimator of that name."""
-    if name not in gpuboost.ALGORITHMS.values():
-        raise ValueError(f"its estimator {name!r:.60} is not one of {sorted(gpuboost.ALGORITHMS.values())}")
-    return getattr(gpuboost, name)
+    if name not in estimators():
+        raise ValueError(f"its estimator {name!r:.60} is not one of {sorted(estimators())}")
+    return estimator_class(name)
 
 
-def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> BoostingClassifier:
+def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Model:
     """Return the classifier of a content that has been checked; a ValueError or TypeError says what is wrong with the rest.
 
     ``arrays`` loses what is used.
@@ -213,7 +213,7 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Boostin
     unknown = sorted(parameters.keys() - known)
     if unknown:
         raise ValueError(f"{content['estimator']} has no parameter {unknown[0]!r:.60}")
-    model: BoostingClassifier = estimator(**parameters)
+    model: Model = estimator(**parameters)
     model._check_parameters()
     model.classes_, model.multi_label_ = _classes(content), content["multi_label"]
     model.n_features_in_ = content["n_features"]
@@ -259,7 +259,7 @@ def _classes(content: dict[str, Any]) -> Any:
     return classes
 
 
-def _name_columns(model: BoostingClassifier, encoded: list[Any] | None) -> None:
+def _name_columns(model: Model, encoded: list[Any] | None) -> None:
     """Set the names of the columns, and ``feature_names_in_`` if they are strings."""
     model._column_names = names = None if encoded is None else decode(encoded, {})
     if names is None:

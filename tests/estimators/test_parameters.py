@@ -13,12 +13,13 @@ import pytest
 from sklearn.base import clone
 
 import gpuboost
+from gpuboost import registry
 from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.estimators.docstrings import divided, entries
 from gpuboost.estimators.parameters import GrowthParameters, Parameters, SamplingParameters, TrainingParameters
 from gpuboost.messages import EARLIER_NAMES, did_you_mean
 
-ESTIMATORS = [getattr(gpuboost, name) for name in gpuboost.ALGORITHMS.values()]
+ESTIMATORS = [getattr(gpuboost, name) for name in registry.estimators()]
 
 
 class Small(GrowthParameters, BoostingClassifier):
