@@ -55,11 +55,11 @@ ALGORITHMS = {
 """In the order in which they are recommended."""
 
 
-def estimators() -> dict[str, str]:
+def estimator_modules() -> dict[str, str]:
     """Return the modules of the estimators by the names of their classes."""
     return {algorithm.estimator: algorithm.module for algorithm in ALGORITHMS.values()}
 
 
 def estimator_class(name: str) -> Any:
     """Import an estimator by the name of its class; a KeyError if there is none of that name."""
-    return getattr(importlib.import_module(estimators()[name]), name)
+    return getattr(importlib.import_module(estimator_modules()[name]), name)

@@ -25,7 +25,7 @@ from gpuboost.persistence.atomic_write import write_whole
 from gpuboost.persistence.checks import check_bins, check_ensemble
 from gpuboost.persistence.safetensors import Arrays, TensorFile, bad_file, pack, read
 from gpuboost.persistence.values import decode, decode_labels, encode, encode_labels
-from gpuboost.registry import __version__, estimator_class, estimators
+from gpuboost.registry import __version__, estimator_class, estimator_modules
 
 Model = Any
 """A fitted `gpuboost.estimators.base.BoostingClassifier`: what is saved belongs to a lower layer than what saves itself."""
@@ -137,7 +137,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _content(model: Model, extra: dict[str, str]) -> tuple[dict[str, Any], Arrays]:
     """Return what of a model is kept, as JSON and arrays."""
     name = type(model).__name__
-    if name not in estimators() or estimator_class(name) is not type(model):
+    if name not in estimator_modules() or estimator_class(name) is not type(model):
         raise TypeError(f"only the classifiers of gpuboost can be saved, not {type(model).__module__}.{name}; pickle takes any")
     model._model.check_can_be_saved()
     if not all(isinstance(text, str) for pair in extra.items() for text in pair):
@@ -198,8 +198,8 @@ def _check_content(content: dict[str, Any]) -> None:
 
 def _known(name: str) -> Any:
     """Return the estimator of that name."""
-    if name not in estimators():
-        raise ValueError(f"its estimator {name!r:.60} is not one of {sorted(estimators())}")
+    if name not in estimator_modules():
+        raise ValueError(f"its estimator {name!r:.60} is not one of {sorted(estimator_modules())}")
     return estimator_class(name)
 
 

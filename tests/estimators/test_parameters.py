@@ -19,7 +19,7 @@ from gpuboost.estimators.docstrings import divided, entries
 from gpuboost.estimators.parameters import GrowthParameters, Parameters, SamplingParameters, TrainingParameters
 from gpuboost.messages import EARLIER_NAMES, did_you_mean
 
-ESTIMATORS = [getattr(gpuboost, name) for name in registry.estimators()]
+ESTIMATORS = [getattr(gpuboost, name) for name in registry.estimator_modules()]
 
 
 class Small(GrowthParameters, BoostingClassifier):
