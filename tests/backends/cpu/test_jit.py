@@ -37,7 +37,7 @@ def test_all_that_a_module_imports_is_hashed(module: str) -> None:
 
 TWINS = """
 from gpuboost import exactmath
-from gpuboost.backends.cpu.loops.softmax import minus_log2
+from gpuboost.backends.cpu.loops.logarithm import minus_log2
 print(float(exactmath.minus_log2(0.3)).hex(), float(minus_log2(0.3)).hex())
 """
 
