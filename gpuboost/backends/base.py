@@ -301,6 +301,15 @@ class Backend(ABC):
         best coefficient (``2 sqrt(s+ s-)`` in eq. 4.10 of Appel's thesis). In float64: the two terms of the product are exact,
         the product and the root are rounded once each, and the sum is taken in the order of the classes. The constant
         classifier's score is 0.
+
+        With the criterion "entropy" the score of a split is ``(bits(P) - bits(L)) - bits(P - L)`` with
+
+            bits(S) = sum_k S_k minus_log2(S_k / sum_j S_j), over the classes with S_k > 0,
+
+        in float64: every S_k and the sum become a float64, `gpuboost.exactmath.minus_log2` is taken of their quotient, and the
+        sum is taken in the order of the classes (the decrease of the weighted entropy). The constant classifier's score is 0.
+
+        `gpuboost.backends.criteria` has these operations as code.
         """
 
     @abstractmethod

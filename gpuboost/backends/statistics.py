@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.criteria import CRITERIA, Criterion
+
 Device: TypeAlias = Any
 """An array, or a structure of arrays, that lives where its backend wants it."""
-
-
-Criterion: TypeAlias = Literal["edge", "gini", "newton", "rebel"]
-"""How splits are scored, see `Backend.find_splits`."""
 
 
 @dataclass
@@ -33,8 +31,9 @@ class Stats:
         Sum of ``abs(quantised)`` over the trees and rows.
     min_count : int
         The least sum of counts that both sides of a split must have. 0: any split is allowed.
-    criterion : {"edge", "gini", "newton", "rebel"}
-        How splits are scored. For "gini" no entry of ``quantised`` is negative; "rebel" is for trees of two leaves.
+    criterion : {"edge", "gini", "newton", "rebel", "entropy"}
+        How splits are scored. For "gini" and "entropy" no entry of ``quantised`` is negative; "rebel" is for trees of two
+        leaves.
     totals : ndarray of int64, shape (n_trees, n_channels), optional
         The sums of ``quantised`` over the rows, where they are known already.
     one_hot : bool
@@ -71,7 +70,7 @@ class Stats:
     @property
     def n_voting(self) -> int:
         """The number of channels whose edges a node's baseline is made of."""
-        return self.n_classes if self.criterion == "edge" else 0
+        return self.n_classes if CRITERIA[self.criterion].votes else 0
 
 
 @dataclass(frozen=True)

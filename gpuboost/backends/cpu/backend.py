@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend
-from gpuboost.backends.cpu import one_hot as one_hot_module
+from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.growth import CpuTrees
 from gpuboost.backends.cpu.loops import rows as row_loops
+from gpuboost.backends.cpu.loops.rows import EnsembleArrays, TreeArrays
 from gpuboost.backends.cpu.matrix import CpuMatrix
 from gpuboost.backends.cpu.one_hot import COUNT, WEIGHT, OneHot
 from gpuboost.backends.cpu.pruning.policy import Pruning
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
-from gpuboost.backends.cpu.threads import Team, usable_threads
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
@@ -28,7 +26,7 @@ IntArray = NDArray[np.int64]
 State = NDArray[np.float64] | OneHot
 
 
-class CpuBackend(CpuTrees, CpuSoftmax, Backend):
+class CpuBackend(CpuTrees, CpuSoftmax):
     """Every primitive as a compiled loop over rows or features.
 
     Parameters
@@ -39,15 +37,10 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
 
     device = "cpu"
 
-    def __init__(self, n_jobs: int | None = None) -> None:
-        self.team = Team(usable_threads(n_jobs))
-        self.scratch: dict[Any, Any] = {}
-        self.pruning = Pruning()
-
     def close(self) -> None:
         self.team.close()
-        self.scratch.clear()
-        self.pruning = Pruning()
+        self.free()
+        self.pruning = Pruning(self)
 
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
@@ -75,14 +68,6 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
     ) -> None:
         self.team.map(row_loops.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
 
-    def _scratch(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an array in memory that is kept between rounds. Its contents are left over."""
-        size = math.prod(shape)
-        memory = self.scratch.get(name)
-        if memory is None or len(memory) < size:
-            self.scratch[name] = memory = np.zeros(size, dtype)
-        return memory[:size].reshape(shape)
-
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
     def maximum(self, state: State) -> float:
@@ -93,8 +78,8 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
     def channel_sums(self, state: State, frequency_weight: NDArray[np.int32], shift: int) -> IntArray:
         scale = float(np.ldexp(1.0, shift))
         if isinstance(state, OneHot):
-            own = (state.weight, state.label, frequency_weight, scale, state.n_classes)
-            parts = self.team.map(one_hot_module.class_sums, len(state.label), 4 * len(state.label), *own)
+            loop, n_rows = one_hot.class_sums, len(state.label)
+            parts = self.team.map(loop, n_rows, 4 * n_rows, state.weight, state.label, frequency_weight, scale, state.n_classes)
         else:
             parts = self.team.map(row_loops.channel_sums, len(state), 4 * state.size, state, frequency_weight, scale)
         sums: IntArray = np.sum(parts, axis=0)
@@ -125,10 +110,13 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
         return Stats(quantised[None], shift, sums, sum_abs, counts.minimum)
 
     def _quantise_classes(self, state: OneHot, frequency_weight: NDArray[np.int32], shift: int, counts: Counts | None) -> Stats:
-        n_rows = len(state.label)
+        loop, n_rows, n_classes = one_hot.quantise, len(state.label), state.n_classes
         quantised = np.empty((n_rows, 2 if counts is None else 3), np.int32)
-        own = (state.weight, state.label, frequency_weight, float(np.ldexp(1.0, shift)), state.n_classes, quantised)
-        sum_abs: IntArray = np.sum(self.team.map(one_hot_module.quantise, n_rows, 4 * n_rows, *own), axis=0)
+        scale = float(np.ldexp(1.0, shift))
+        parts = self.team.map(
+            loop, n_rows, 4 * n_rows, state.weight, state.label, frequency_weight, scale, n_classes, quantised
+        )
+        sum_abs: IntArray = np.sum(parts, axis=0)
         if counts is None:
             return Stats(quantised[None], shift, sum_abs, sum_abs, one_hot=True)
         quantised[:, COUNT] = counts.of_row
@@ -147,7 +135,7 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
         quantised = stats.quantised[0]
         if stats.one_hot:
             parts = self.team.map(
-                one_hot_module.leaf_sums, len(quantised), 8 * len(quantised), quantised, leaf_index, n_leaves, stats.n_classes
+                one_hot.leaf_sums, len(quantised), 8 * len(quantised), quantised, leaf_index, n_leaves, stats.n_classes
             )
             sums: IntArray = np.sum(parts, axis=0)
             return sums, sums
@@ -164,8 +152,8 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
             return weight
         first = stats.n_classes - 1 if stats.criterion == "newton" else 0
         sum_abs = np.empty(quantised.shape[:2], np.int64)
-        own = (quantised.reshape(-1, quantised.shape[2]), first, stats.n_classes, sum_abs.reshape(-1))
-        self.team.map(row_loops.row_weights, sum_abs.size, 2 * quantised.size, *own)
+        flat, out = quantised.reshape(-1, quantised.shape[2]), sum_abs.reshape(-1)
+        self.team.map(row_loops.row_weights, sum_abs.size, 2 * quantised.size, flat, first, stats.n_classes, out)
         return sum_abs
 
     def reweight(
@@ -176,8 +164,8 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
         table: NDArray[np.float64],
     ) -> float:
         if isinstance(state, OneHot):
-            own, n_rows = (state.weight, state.label, leaf_index, table), len(state.label)
-            return float(max(self.team.map(one_hot_module.reweight, n_rows, 4 * n_rows, *own)))
+            loop, n_rows = one_hot.reweight, len(state.label)
+            return float(max(self.team.map(loop, n_rows, 4 * n_rows, state.weight, state.label, leaf_index, table)))
         return float(max(self.team.map(row_loops.reweight, len(state), 4 * state.size, state, signs, leaf_index, table)))
 
     def project(
@@ -190,44 +178,18 @@ class CpuBackend(CpuTrees, CpuSoftmax, Backend):
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     def apply(self, tree: Tree, data: CpuMatrix) -> NDArray[np.int32]:
-        n_rows = data.n_rows
-        out = np.empty(n_rows, np.int32)
-        self.team.map(
-            row_loops.apply,
-            n_rows,
-            64 * n_rows,
-            data.blocks,
-            tree.first,
-            tree.feature,
-            tree.cut,
-            tree.missing_left,
-            tree.left,
-            tree.right,
-            out,
-        )
+        n_rows, out = data.n_rows, np.empty(data.n_rows, np.int32)
+        arrays = TreeArrays(tree.first, tree.feature, tree.cut, tree.missing_left, tree.left, tree.right)
+        self.team.map(row_loops.apply, n_rows, 64 * n_rows, data.blocks, arrays, out)
         return out
 
     def set_bit(self, cell: NDArray[np.int32], bit: int, data: CpuMatrix, feature: int, cut: int, missing_left: bool) -> None:
         self.team.map(row_loops.set_bit, len(cell), 8 * len(cell), data.blocks, feature, cut, missing_left, bit, cell)
 
     def predict(self, ensemble: Ensemble, data: CpuMatrix, scores: NDArray[np.float64], first: int, stop: int) -> None:
-        self.team.map(
-            row_loops.predict,
-            len(scores),
-            len(scores) * (stop - first) * (64 + scores.shape[1]),
-            data.blocks,
-            ensemble.node_offset,
-            ensemble.leaf_offset,
-            ensemble.feature,
-            ensemble.cut,
-            ensemble.missing_left,
-            ensemble.left,
-            ensemble.right,
-            ensemble.values,
-            first,
-            stop,
-            scores,
-        )
+        e, work = ensemble, len(scores) * (stop - first) * (64 + scores.shape[1])
+        trees = EnsembleArrays(e.node_offset, e.leaf_offset, e.feature, e.cut, e.missing_left, e.left, e.right, e.values)
+        self.team.map(row_loops.predict, len(scores), work, data.blocks, trees, first, stop, scores)
 
     def add_scores(self, scores: NDArray[np.float64], leaf_index: NDArray[Any], values: NDArray[np.float64]) -> None:
         self.team.map(row_loops.add_scores, len(scores), 2 * scores.size, scores, leaf_index, values)

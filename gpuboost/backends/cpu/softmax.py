@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.loops import softmax as softmax_loops
+from gpuboost.backends.cpu.loops.softmax import Rows
+from gpuboost.backends.cpu.resources import CpuResources
 from gpuboost.backends.cpu.simd import padded
-from gpuboost.backends.cpu.threads import Team
 from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
 
 IntArray = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class CpuSoftmax:
+def rows_of(rows: SoftmaxRows) -> Rows:
+    return Rows(rows.p, rows.target, rows.frequency_weight, rows.weight_scale)
+
+
+class CpuSoftmax(CpuResources, Backend):
     """See `gpuboost.backends.base.Backend`."""
 
-    team: Team
-    _scratch: Callable[..., NDArray[Any]]
-
     def largest_miss(self, rows: SoftmaxRows) -> float:
-        found = self.team.map(softmax_loops.largest_miss, len(rows.p), 4 * len(rows.p), rows.p, rows.target, rows.weight_scale)
+        found = self.team.map(softmax_loops.largest_miss, len(rows.p), 4 * len(rows.p), rows_of(rows))
         return float(max(found))
 
     def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[IntArray, IntArray]:
         scale = float(np.ldexp(1.0, shift))
-        loop = softmax_loops.sums
-        found = self.team.map(
-            loop, len(rows.p), 16 * rows.p.size, rows.p, rows.target, rows.frequency_weight, rows.weight_scale, scale
-        )
+        found = self.team.map(softmax_loops.sums, len(rows.p), 16 * rows.p.size, rows_of(rows), scale)
         gradient, curvature = np.sum(found, axis=0)
         return gradient, curvature
 
@@ -46,13 +46,19 @@ class CpuSoftmax:
         weights: NDArray[np.int32] | None = None,
     ) -> Stats:
         n_rows, n_channels = len(rows.p), 3 + (weights is not None)
-        quantised = self._scratch("softmax", (len(pairs), n_rows, padded(n_channels)), np.int32)
+        quantised = self.scratch.array("softmax", (len(pairs), n_rows, padded(n_channels)), np.int32)
         quantised[:, :, n_channels:] = 0
-        scales = (float(np.ldexp(1.0, gradient_shift)), float(np.ldexp(1.0, curvature_shift)))
-        given = np.zeros(0, np.int32) if weights is None else weights
-        own = (rows.p, rows.target, rows.frequency_weight, rows.weight_scale)
         parts = self.team.map(
-            softmax_loops.statistics, n_rows, 16 * quantised.size, *own, pairs, *scales, given, counts.of_row, quantised
+            softmax_loops.statistics,
+            n_rows,
+            16 * quantised.size,
+            rows_of(rows),
+            pairs,
+            float(np.ldexp(1.0, gradient_shift)),
+            float(np.ldexp(1.0, curvature_shift)),
+            np.zeros(0, np.int32) if weights is None else weights,
+            counts.of_row,
+            quantised,
         )
         sums, sum_abs = (np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
         return Stats(quantised, gradient_shift, sums.sum(axis=0), sum_abs.sum(axis=0), counts.minimum, "newton", totals=sums)
@@ -77,11 +83,10 @@ class CpuSoftmax:
     ) -> IntArray:
         trees = np.array([t for trees in candidates for t in trees], np.int64)
         bounds = np.cumsum([0, *(len(trees) for trees in candidates)])
-        own = (rows.p, rows.target, rows.frequency_weight, rows.weight_scale)
         work = 8 * len(rows.p) * (len(trees) + len(candidates) * (16 + rows.p.shape[1]))
         scale = float(np.ldexp(1.0, shift))
         parts = self.team.map(
-            softmax_loops.losses, len(rows.p), work, *own, leaf_indices, pairs, multipliers, trees, bounds, scale
+            softmax_loops.losses, len(rows.p), work, rows_of(rows), leaf_indices, pairs, multipliers, trees, bounds, scale
         )
         found: IntArray = np.sum(parts, axis=0)
         return found

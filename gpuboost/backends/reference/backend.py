@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
+from gpuboost.backends.criteria import CRITERIA
 from gpuboost.backends.frontier import (
     BASELINE,
     CLOSED,
@@ -37,25 +37,12 @@ from gpuboost.tree import Tree
 IntArray = NDArray[np.int64]
 
 
-def purity(sums: IntArray) -> float:
-    """Return the sum of the squares of ``sums`` over their sum, or 0; in float64, class by class."""
-    squares = 0.0
-    for s in sums.astype(np.float64).tolist():
-        squares += s * s
-    return squares / float(sums.sum()) if sums.any() else 0.0
+@dataclass
+class Work:
+    """What the reference backend keeps of a growth: the roots' sums of abs(quantised), and the features that may be cut."""
 
-
-def gain(sums: IntArray) -> float:
-    """Return the square of the first of ``sums`` over the second, or 0 if that is 0; in float64."""
-    return float(sums[0]) * float(sums[0]) / float(sums[1]) if sums[1] else 0.0
-
-
-def exponential_loss(sum_abs: IntArray, edges: IntArray) -> float:
-    """Return the loss of the best coefficients of a classifier with these edges, see `Backend.find_splits`; class by class."""
-    loss = 0.0
-    for t, d in zip(sum_abs.tolist(), edges.tolist(), strict=True):
-        loss += math.sqrt(float((t + d) * (t - d)))
-    return loss
+    sum_abs: list[IntArray]
+    features: list[int]
 
 
 class NumpyBackend(NumpySoftmax, Backend):
@@ -151,12 +138,9 @@ class NumpyBackend(NumpySoftmax, Backend):
         )
         for t in range(n_trees):
             totals[t, 0] = quantised[t, self._rows(frontier, t, 0)].sum(axis=0, dtype=np.int64)
-        frontier.work["sum_abs"] = [
-            abs(quantised[t, self._rows(frontier, t, 0)]).sum(axis=0, dtype=np.int64) for t in range(n_trees)
-        ]
-        frontier.work["features"] = np.flatnonzero(
-            data.usable if scope.feature_mask is None else data.usable & scope.feature_mask
-        )
+        sum_abs = [abs(quantised[t, self._rows(frontier, t, 0)]).sum(axis=0, dtype=np.int64) for t in range(n_trees)]
+        features = np.flatnonzero(data.usable if scope.feature_mask is None else data.usable & scope.feature_mask)
+        frontier.work = Work(sum_abs, features.tolist())
         return frontier
 
     def _rows(self, frontier: Frontier, t: int, node: int) -> NDArray[np.int32]:
@@ -178,7 +162,7 @@ class NumpyBackend(NumpySoftmax, Backend):
             frontier.edges[t, node] = edges
             row = frontier.nodes[t, node]
             row[[FEATURE, CUT, MISSING_LEFT]] = best
-            row[KEY] = score - row[BASELINE] if frontier.stats.criterion == "edge" else np.float64(score).view(np.int64)
+            row[KEY] = score - row[BASELINE] if CRITERIA[frontier.stats.criterion].votes else np.float64(score).view(np.int64)
 
     def histogram(self, data: BinnedMatrix, quantised: NDArray[np.int32], rows: NDArray[np.int32]) -> IntArray:
         bins = data.codes[:, rows] + data.bin_offsets[:-1, None]
@@ -190,10 +174,10 @@ class NumpyBackend(NumpySoftmax, Backend):
         self, frontier: Frontier, t: int, histogram: IntArray, total: IntArray
     ) -> tuple[float, IntArray, tuple[int, int, int]]:
         """Return the best score, its channels' edges, and its (feature, cut, missing_left)."""
-        data, stats, sum_abs = frontier.data, frontier.stats, frontier.work["sum_abs"][t]
+        data, stats, sum_abs = frontier.data, frontier.stats, frontier.work.sum_abs[t]
         k = stats.n_classes
         best_score, best_edges, best = max(self.score(stats, sum_abs, total, 0 * total), 0), total, (-1, 0, 0)
-        for f in frontier.work["features"].tolist():
+        for f in frontier.work.features:
             h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
             for cut in range(1, len(h)):
                 for missing_left in (1, 0):
@@ -207,14 +191,8 @@ class NumpyBackend(NumpySoftmax, Backend):
 
     def score(self, stats: Stats, sum_abs: IntArray, total: IntArray, left: IntArray) -> float:
         """Return what it is worth to cut a node with these sums; nothing on the left is the constant classifier."""
-        sum_abs, p, left = sum_abs[: stats.n_classes], total[: stats.n_classes], left[: stats.n_classes]
-        if stats.criterion == "edge":
-            return int(abs(p - 2 * left).sum())
-        if stats.criterion == "rebel":
-            return max(exponential_loss(sum_abs, p) - exponential_loss(sum_abs, p - 2 * left), 0.0)
-        if stats.criterion == "newton":
-            return max(gain(left) + gain(p - left) - gain(p), 0.0) if 0 < left[1] < p[1] else -1.0
-        return max(purity(left) + purity(p - left) - purity(p), 0.0)
+        k = stats.n_classes
+        return CRITERIA[stats.criterion].score(left[:k].tolist(), total[:k].tolist(), sum_abs[:k].tolist())
 
     def pop_best_leaf(self, frontier: Frontier) -> bool:
         for t, nodes in enumerate(frontier.nodes):

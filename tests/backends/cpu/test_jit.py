@@ -2,26 +2,60 @@
 
 from __future__ import annotations
 
+import pkgutil
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import gpuboost
-from gpuboost.backends.cpu import jit
-from gpuboost.backends.cpu.loops import sweeps as sweep_loops
+from gpuboost.backends.cpu import loops, pruning
+
+LOOP_MODULES = [f"{package.__name__}.{m.name}" for package in (loops, pruning) for m in pkgutil.iter_modules(package.__path__)]
+
+IMPORTED = """
+import importlib, sys
+module = sys.argv[1]
+importlib.import_module(module.rpartition(".")[0])  # a package, which runs what it runs for every module
+before = set(sys.modules)
+importlib.import_module(module)
+found = {name for name in set(sys.modules) - before if name.startswith("gpuboost.")}
+from gpuboost.backends.cpu.jit import imported
+print(len(found), *sorted(found - imported(module)))
+"""
 
 
-def test_a_change_of_any_source_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop: Any = sweep_loops.purity
-    codegen = loop.targetctx.codegen()
-    keys = [loop._cache._index_key((), codegen)]
-    monkeypatch.setattr(jit, "SOURCES", "others")
-    keys += [loop._cache._index_key((), codegen)]
-    assert keys[0] != keys[1]
-    assert keys[0][0] == keys[1][0]
+@pytest.mark.parametrize("module", LOOP_MODULES)
+def test_all_that_a_module_imports_is_hashed(module: str) -> None:
+    """What the process has loaded for a module of loops is what its loops are kept with."""
+    n_found, *missing = run(IMPORTED, module)
+    assert int(n_found) > 3
+    assert missing == []
+
+
+TWINS = """
+from gpuboost import exactmath
+from gpuboost.backends.cpu.loops.logarithm import minus_log2
+print(float(exactmath.minus_log2(0.3)).hex(), float(minus_log2(0.3)).hex())
+"""
+
+
+def test_a_loop_is_compiled_anew_when_a_constant_of_another_module_changes(tmp_path: Path) -> None:
+    package = tmp_path / "gpuboost"
+    shutil.copytree(Path(gpuboost.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def host_and_loop() -> list[str]:
+        return run(TWINS, folder=tmp_path / "loops", path=tmp_path)
+
+    host, loop = host_and_loop()
+    source = package / "exactmath.py"
+    constant = "LOG2_COEFFICIENTS = tuple(2 / "
+    assert source.read_text().count(constant) == 1
+    source.write_text(source.read_text().replace(constant, "LOG2_COEFFICIENTS = tuple(2.125 / "))
+    changed_host, changed_loop = host_and_loop()
+    assert host == loop != changed_host == changed_loop
 
 
 LOOP = """
@@ -32,12 +66,21 @@ print(sum(purity.stats.cache_hits.values()), sum(purity.stats.cache_misses.value
 """
 
 
-def count(folder: Path, program: str) -> list[str]:
-    """Run a program with its cache in a folder, and return how many loops it has loaded from there and how many compiled."""
-    environment = {"NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(Path(gpuboost.__file__).parents[1])}
-    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+def run(program: str, *arguments: str, folder: Path | None = None, path: Path | None = None) -> list[str]:
+    """Return the words that a program prints, with its cache in a folder, and the package of another path if one is given."""
+    path = path or Path(gpuboost.__file__).parents[1]
+    environment = {"PYTHONPATH": str(path)}
+    if folder is not None:
+        environment["NUMBA_CACHE_DIR"] = str(folder)
+    command = [sys.executable, "-c", program, *arguments]
+    result = subprocess.run(command, cwd=path, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return result.stdout.split()
+
+
+def count(folder: Path, program: str) -> list[str]:
+    """Return how many loops a program has loaded from a folder and how many it has compiled."""
+    return run(program, folder=folder)
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.backend import CpuBackend
 from gpuboost.backends.cpu.loops import sweeps as sweep_loops
-from gpuboost.backends.cpu.pruning import bounds as bounds_module
-from gpuboost.backends.cpu.pruning import heavy as heavy_module
-from gpuboost.backends.cpu.pruning import policy
-from gpuboost.backends.cpu.pruning.bounds import ADDED_HEAVY, ADDED_LIGHT
+from gpuboost.backends.cpu.loops.arguments import Columns, Rule
+from gpuboost.backends.cpu.pruning import heavy, pruned_search
+from gpuboost.backends.cpu.pruning.bounds import to_bounds
+from gpuboost.backends.cpu.pruning.growth import ADDED_HEAVY, ADDED_LIGHT
 from gpuboost.backends.cpu.pruning.policy import FIRST_WAIT, LAST_WAIT, PruningTuner
+from gpuboost.backends.cpu.pruning.pruned_search import PrunedSearch
 from gpuboost.backends.cpu.threads import Team
+from gpuboost.backends.criteria import EDGE, GINI, REBEL
 from gpuboost.backends.frontier import FEATURE, GAIN, LEFT, START, STOP, Frontier, GrowthScope
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import Stats
@@ -78,9 +80,9 @@ def grow_both(
     data = backend.load(matrix)
     for few in (0, 4, 10**9):  # histograms for all nodes, for some, for none
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(policy, "FEW", few)
+            patch.setattr(pruned_search, "FEW", few)
             frontier = grow(backend, data, mine, max_leaves, replace(start, pruning=True))
-            assert ("division" in frontier.work) == bool(matrix.usable.any())
+            assert isinstance(frontier.work.search, PrunedSearch) == bool(matrix.usable.any())
             assert_same_trees(frontier, expected)
     if start.sample_indices is None:
         assert np.array_equal(backend.node_of_rows(frontier), REFERENCE.node_of_rows(expected))
@@ -179,7 +181,7 @@ def test_with_a_smallest_leaf_nothing_is_pruned(pruning: CpuBackend, criterion: 
     max_leaves = 2 if criterion == "rebel" else 9
     mine, theirs = (replace(problem.statistics(b, 0.1), criterion=criterion) for b in (pruning, REFERENCE))
     frontier = grow(pruning, pruning.load(matrix), mine, max_leaves, GrowthScope(pruning=True))
-    assert "division" not in frontier.work
+    assert not isinstance(frontier.work.search, PrunedSearch)
     assert_same_trees(frontier, grow(REFERENCE, matrix, theirs, max_leaves))
 
 
@@ -258,23 +260,21 @@ def test_no_cut_of_more_rows_is_beyond_the_bound(seed: int, criterion: str) -> N
 
 def test_bounds_as_the_loops_have_them() -> None:
     """Worked by hand: heavy rows with the sums (6, 2), light rows of mass 1 + 1, and one feature each with score s."""
-    columns = bounds_module.Columns(
-        *(np.zeros((1, 1, 16), np.uint8), np.ones(1, np.uint64), np.arange(2)), *[np.zeros(3, np.int64)] * 3
-    )
-    heavy, total, none = np.array([6, 2], np.int32), np.array([7, 3], np.int32), np.zeros((2, 0), np.int64)
-    edge, gini = (heavy_module.Rule(c, 2, False) for c in (sweep_loops.EDGE, sweep_loops.GINI))
+    columns = Columns(*(np.zeros((1, 1, 16), np.uint8), np.ones(1, np.uint64), np.arange(2)), *[np.zeros(3, np.int64)] * 3)
+    of_heavy, total, none = np.array([6, 2], np.int32), np.array([7, 3], np.int32), np.zeros((2, 0), np.int64)
+    edge, gini = (Rule(c, 2, 0, 0, False) for c in (EDGE, GINI))
     scores = np.array([8, 10], np.int64)
-    bounds_module.to_bounds(scores, columns, heavy, total, edge, none, 2)
+    to_bounds(scores, columns, of_heavy, total, edge, none, 2)
     assert scores.tolist() == [10, 12]
     scores = np.array([0.5, 2.0]).view(np.int64)
-    bounds_module.to_bounds(scores, columns, heavy, total, gini, none, 2)
+    to_bounds(scores, columns, of_heavy, total, gini, none, 2)
     # purity_m = (36 + 4) / 8 = 5, purity = (49 + 9) / 10 = 5.8: the bounds are s + 5 - 5.8 + 2, and a trace more.
     assert scores.view(np.float64) == pytest.approx([1.7, 3.2], abs=1e-10)
     assert (scores.view(np.float64) > [1.7, 3.2]).all()
     # s+ s- of the heavy rows: (4, 1) and (3, 3) units; with the light ones: (5, 1) and (3, 4). loss = 2 sqrt(s+ s-).
-    masses, rebel = np.array([[5, 6], [6, 7]]), heavy_module.Rule(sweep_loops.REBEL, 2, False)
+    masses, rebel = np.array([[5, 6], [6, 7]]), Rule(REBEL, 2, 0, 0, False)
     scores = np.array([0.0, 1.0]).view(np.int64)
-    bounds_module.to_bounds(scores, columns, np.array([3, 0], np.int32), np.array([4, -1], np.int32), rebel, masses, 2)
+    to_bounds(scores, columns, np.array([3, 0], np.int32), np.array([4, -1], np.int32), rebel, masses, 2)
     more = 2 * (math.sqrt(5) + math.sqrt(12)) - 2 * (2 + 3)
     assert scores.view(np.float64) == pytest.approx([more, 1 + more], abs=1e-9)
 
@@ -314,11 +314,11 @@ def test_features_are_dropped_by_hand() -> None:
     with always_pruning() as backend:
         matrix = coded(codes)
         frontier = grow_both(backend, matrix, stats_of(backend, quantised), stats_of(REFERENCE, quantised), 2)
-        division = frontier.work["division"]
-        assert division.level[0].tolist() == [0, 0, *[1] * 8]
+        search = frontier.work.search
+        assert search.split.level[0].tolist() == [0, 0, *[1] * 8]
         # Code 1 is the most frequent one of features 0 and 2, and of feature 1 (the first of equals); it is never counted.
-        assert division.counts[ADDED_HEAVY] == 1  # row 1 in feature 0
-        assert division.counts[ADDED_LIGHT] == 4  # rows 1 to 4 in feature 0: few heavy rows are counted again
+        assert search.counts[ADDED_HEAVY] == 1  # row 1 in feature 0
+        assert search.counts[ADDED_LIGHT] == 4  # rows 1 to 4 in feature 0: few heavy rows are counted again
         assert frontier.nodes[0, 0, [FEATURE, 3]].tolist() == [0, 1]
         assert int(frontier.nodes[0, 0, GAIN]) == 95 + 103  # left -100 + 5, right 100 + 3
 
@@ -351,9 +351,9 @@ def test_additions_are_at_most_twice_those_of_every_row_in_every_node(seed: int,
         stats, data = statistics(problem, backend, criterion), backend.load(matrix)
         for few in (0, 4, 10**9):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(policy, "FEW", few)
+                patch.setattr(pruned_search, "FEW", few)
                 frontier = grow(backend, data, stats, 8, GrowthScope(pruning=True))
-            counts = frontier.work["division"].counts
+            counts = frontier.work.search.counts
             assert counts[ADDED_HEAVY] <= looked_at(frontier) * len(data.usable)
             assert counts[ADDED_LIGHT] <= looked_at(frontier) * len(data.usable)
 
@@ -368,7 +368,7 @@ def test_it_prunes() -> None:
     with always_pruning() as backend:
         frontier = grow_both(backend, coded(codes), stats_of(backend, quantised), stats_of(REFERENCE, quantised), 2)
         assert frontier.nodes[0, 0, FEATURE] == 7
-        counts = frontier.work["division"].counts
+        counts = frontier.work.search.counts
         assert counts[ADDED_HEAVY] <= 100 * 40
         assert counts[ADDED_LIGHT] <= 4000  # those of feature 7
 
@@ -380,8 +380,8 @@ def test_buckets_are_quarters_of_powers_of_two() -> None:
     masses = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 2**40, 5 * 2**38, 2**62 - 1]
     # 1 = 1 * 2**0 is in bucket 1, 2 in 5, 3 = 1.5 * 2 in 7, 4..7 in 9..12, 8 and 9 in 13, 10 and 11 in 14, 12 in 15.
     expected = [1, 5, 7, 9, 10, 11, 12, 13, 13, 14, 14, 15, 161, 162, 249]
-    assert [int(heavy_module.bucket(m)) for m in (0, *masses)] == [0, *expected]
-    assert max(expected) < heavy_module.N_BUCKETS
+    assert [int(heavy.bucket(m)) for m in (0, *masses)] == [0, *expected]
+    assert max(expected) < heavy.N_BUCKETS
 
 
 @settings(max_examples=60, deadline=None)
@@ -391,11 +391,11 @@ def test_rows_are_sorted_by_mass(seed: int, survivors: float) -> None:
     n_rows, n_classes = int(rng.integers(1, 200)), int(rng.integers(1, 6))
     quantised = (rng.integers(-9, 10, (n_rows, n_classes)) * 4 ** rng.integers(0, 12, (n_rows, 1))).astype(np.int32)
     rows = rng.permutation(n_rows)[: rng.integers(1, n_rows + 1)].astype(np.int32)
-    sum_abs, level, out = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.uint8), np.zeros_like(rows)
-    rule = heavy_module.Rule(sweep_loops.EDGE, n_classes, False)
-    light, total = heavy_module.sort_rows(rows, quantised, rule, 2.0, 4.0, survivors, sum_abs, level, out)
+    mass, level, out = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.uint8), np.zeros_like(rows)
+    rule = Rule(EDGE, n_classes, n_classes, 0, False)
+    light, total = heavy.sort_rows(rows, quantised, rule, 2.0, 4.0, survivors, mass, level, out)
     expected = abs(quantised.astype(np.int64)).sum(axis=1)
-    assert (sum_abs[rows] == expected[rows]).all()
+    assert (mass[rows] == expected[rows]).all()
     assert out.tolist() == [*sorted(rows.tolist(), key=lambda row: (level[row], rows.tolist().index(row)))]
     assert all(expected[a] > expected[b] for a, b in itertools.product(rows, rows) if level[a] < level[b])
     assert ((level[rows] == 2) == (expected[rows] == 0)).all()
@@ -405,34 +405,34 @@ def test_rows_are_sorted_by_mass(seed: int, survivors: float) -> None:
 # ---- the clock ---------------------------------------------------------------------------------------------------------------
 
 
-def clocked(experience: PruningTuner, plain: float, pruned: float, n: int) -> list[bool]:
+def clocked(tuner: PruningTuner, plain: float, pruned: float, n: int) -> list[bool]:
     """Let n growths take these times; return which of them were pruned."""
     chosen = []
     for _ in range(n):
-        prunes = experience.choose()
-        experience.seconds[prunes].append(pruned if prunes else plain)
+        prunes = tuner.choose()
+        tuner.seconds[prunes].append(pruned if prunes else plain)
         chosen.append(prunes)
     return chosen
 
 
 def test_the_faster_way_is_taken_and_the_other_tried_more_and_more_seldom() -> None:
-    experience = PruningTuner(2.0, 4.0)
-    assert clocked(experience, 1.0, 2.0, 4) == [True, False, True, False]
-    chosen = clocked(experience, 1.0, 2.0, 300)
+    tuner = PruningTuner(2.0, 4.0)
+    assert clocked(tuner, 1.0, 2.0, 4) == [True, False, True, False]
+    chosen = clocked(tuner, 1.0, 2.0, 300)
     tries = np.flatnonzero(chosen)
     waits = np.diff(tries)
     assert tries[0] == FIRST_WAIT - 1
     assert waits[:4].tolist() == [16, 32, 64, 64]
     assert waits.max() == LAST_WAIT
     # Pruning comes to pay: it is noticed at the next try, and plain growths are tried from time to time.
-    late = clocked(experience, 1.0, 0.5, 300)
+    late = clocked(tuner, 1.0, 0.5, 300)
     first = late.index(True)
     assert first < LAST_WAIT
     assert 300 - first - sum(late[first:]) < 12
 
 
 def test_one_slow_growth_is_no_reason() -> None:
-    experience = PruningTuner(2.0, 4.0)
-    clocked(experience, 2.0, 1.0, 4)
-    experience.seconds[1].append(100.0)  # the process was not running
-    assert clocked(experience, 2.0, 1.0, 5) == [True] * 5
+    tuner = PruningTuner(2.0, 4.0)
+    clocked(tuner, 2.0, 1.0, 4)
+    tuner.seconds[1].append(100.0)  # the process was not running
+    assert clocked(tuner, 2.0, 1.0, 5) == [True] * 5

@@ -1,6 +1,6 @@
 """Compiled loops of the CPU backend that grow trees: the queue of the nodes, the division of rows, whole trees.
 
-What they grow them by is in `gpuboost.backends.cpu.loops.histograms` and `gpuboost.backends.cpu.loops.sweeps`.
+They use `gpuboost.backends.cpu.loops.histograms` and `gpuboost.backends.cpu.loops.splits`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Rule, Trees
 from gpuboost.backends.cpu.loops.histograms import TOGETHER, histogram, histogram_of_classes, root_histograms
-from gpuboost.backends.cpu.loops.sweeps import evaluate_siblings
+from gpuboost.backends.cpu.loops.splits import evaluate_siblings
 from gpuboost.backends.cpu.one_hot import WEIGHT
 from gpuboost.backends.cpu.simd import LANES
 from gpuboost.backends.frontier import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
@@ -106,56 +107,35 @@ def divide(blocks: Array, rows: Array, buffer: Array, start: Int, stop: Int, nod
 
 
 @compiled
-def partition(
-    blocks: Array, rows: Array, buffer: Array, nodes: Array, totals: Array, edges: Array, n_voting: int, m: int
-) -> None:
-    """Divide node m of one tree."""
+def partition(columns: Columns, tree: GrowingTree, buffer: Array, rule: Rule, m: int) -> None:
+    """Divide node m between its children."""
+    nodes, totals, edges = tree.nodes, tree.totals, tree.edges
     node = nodes[m]
     start, stop, child = node[START], node[STOP], node[LEFT]
-    middle = divide(blocks, rows, buffer, start, stop, node)
+    middle = divide(columns.blocks, tree.rows, buffer, start, stop, node)
     nodes[child, START], nodes[child, STOP] = start, middle
     nodes[child + 1, START], nodes[child + 1, STOP] = middle, stop
     for c in range(totals.shape[1]):
         vote = 1 if edges[m, c] > 0 else -1  # eq. 13
         totals[child, c] = (totals[m, c] - edges[m, c]) // 2
         totals[child + 1, c] = (totals[m, c] + edges[m, c]) // 2
-        if c < n_voting:
+        if c < rule.n_voting:
             nodes[child, BASELINE] -= vote * totals[child, c]
             nodes[child + 1, BASELINE] += vote * totals[child + 1, c]
 
 
 @compiled
 def find_splits(
-    blocks: Array,
-    masks: Array,
-    usable: Array,
-    bin_offsets: Array,
-    has_missing: Array,
-    skipped: Array,
-    rows: Array,
-    quantised: Array,
-    nodes: Array,
-    totals: Array,
-    edges: Array,
-    histograms: Array,
-    sum_abs: Array,
-    n_classes: int,
-    min_count: int,
-    criterion: int,
-    one_hot: bool,
-    small: int,
-    large: int,
-    lanes: tuple[int, ...],
+    columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, small: int, large: int, lanes: tuple[int, ...]
 ) -> None:
     """Histograms and best classifiers of two siblings (or of the root, if ``large`` is -1) in one call, on one thread."""
-    own = rows[nodes[small, START] : nodes[small, STOP]]
-    sums = histograms[nodes[small, SLOT] : nodes[small, SLOT] + 1]
-    if one_hot:
-        histogram_of_classes(0, len(blocks), blocks, masks, skipped, bin_offsets, own, quantised, sums, n_classes)
+    rows = tree.rows[tree.nodes[small, START] : tree.nodes[small, STOP]]
+    sums = histograms[tree.nodes[small, SLOT] : tree.nodes[small, SLOT] + 1]
+    if rule.one_hot:
+        histogram_of_classes(0, len(columns.blocks), columns, rows, tree.quantised, sums, rule.n_classes)
     else:
-        histogram(0, len(blocks), blocks, masks, skipped, bin_offsets, own, quantised, sums, lanes)
-    found = (nodes, totals, edges, histograms, sum_abs, n_classes, min_count, criterion)
-    evaluate_siblings(usable, bin_offsets, has_missing, skipped, *found, small, large, lanes)
+        histogram(0, len(columns.blocks), columns, rows, tree.quantised, sums, lanes)
+    evaluate_siblings(columns, tree, histograms, rule, small, large, lanes)
 
 
 @compiled
@@ -176,57 +156,40 @@ def hold_all(roots: Array, n_rows: int) -> bool:
 
 
 @compiled
+def tree_of(trees: Trees, t: int) -> GrowingTree:
+    """Return tree t of a batch."""
+    rows, quantised = trees.rows[t if len(trees.rows) > 1 else 0], trees.quantised[t if len(trees.quantised) > 1 else 0]
+    return GrowingTree(rows, quantised, trees.nodes[t], trees.totals[t], trees.edges[t], trees.sum_abs[t])
+
+
+@compiled
 def grow(
-    lo: int,
-    hi: int,
-    blocks: Array,
-    masks: Array,
-    usable: Array,
-    bin_offsets: Array,
-    has_missing: Array,
-    skipped: Array,
-    rows: Array,
-    quantised: Array,
-    nodes: Array,
-    totals: Array,
-    edges: Array,
-    current: Array,
-    histograms: Array,
-    buffer: Array,
-    sum_abs: Array,
-    n_classes: int,
-    n_voting: int,
-    min_count: int,
-    criterion: int,
-    one_hot: bool,
-    lanes: tuple[int, ...],
+    lo: int, hi: int, columns: Columns, trees: Trees, histograms: Array, buffer: Array, rule: Rule, lanes: tuple[int, ...]
 ) -> None:
     """Grow the trees lo..hi-1, one after another, in the same memory for histograms."""
-    n_cuts = nodes.shape[1] // 2
+    n_cuts, quantised = trees.nodes.shape[1] // 2, trees.quantised
     # Roots with statistics of their own that hold all rows are counted in one pass.
-    together = len(quantised) > 1 and quantised.shape[2] == LANES and hold_all(nodes[lo:hi, 0], quantised.shape[1])
-    roots = np.empty((bin_offsets[-1] if together else 0, TOGETHER, quantised.shape[2]), np.int32)
-    shared = (blocks, masks, usable, bin_offsets, has_missing, skipped)
+    together = len(quantised) > 1 and quantised.shape[2] == LANES and hold_all(trees.nodes[lo:hi, 0], quantised.shape[1])
+    roots = np.empty((columns.bin_offsets[-1] if together else 0, TOGETHER, quantised.shape[2]), np.int32)
     for t in range(lo, hi):
-        held = rows[t if len(rows) > 1 else 0]
-        own = (held, quantised[t if len(quantised) > 1 else 0], nodes[t], totals[t], edges[t], histograms, sum_abs[t])
+        tree, current = tree_of(trees, t), trees.current[t : t + 1]
         if together:
             place = (t - lo) % TOGETHER
             if place == 0:
-                root_histograms(t, min(t + TOGETHER, hi), blocks, masks, skipped, bin_offsets, quantised, roots, lanes)
-            histograms[nodes[t, 0, SLOT]] = roots[:, place]
-            evaluate_siblings(*shared[2:], *own[2:], n_classes, min_count, criterion, 0, -1, lanes)
+                root_histograms(t, min(t + TOGETHER, hi), columns, quantised, roots, lanes)
+            histograms[tree.nodes[0, SLOT]] = roots[:, place]
+            evaluate_siblings(columns, tree, histograms, rule, 0, -1, lanes)
         else:
-            find_splits(*shared, *own, n_classes, min_count, criterion, one_hot, 0, -1, lanes)
+            find_splits(columns, tree, histograms, rule, 0, -1, lanes)
         for s in range(n_cuts):
-            if not pop_best_leaf(s, nodes[t : t + 1], current[t : t + 1], len(histograms)):
+            if not pop_best_leaf(s, trees.nodes[t : t + 1], current, len(histograms)):
                 break
-            if nodes[t, current[t], LEFT] == 0:
+            if tree.nodes[current[0], LEFT] == 0:
                 continue
-            partition(blocks, held, buffer, nodes[t], totals[t], edges[t], n_voting, current[t])
+            partition(columns, tree, buffer, rule, current[0])
             if s + 1 < n_cuts:
-                small, large = order_children(nodes[t], current[t])
-                find_splits(*shared, *own, n_classes, min_count, criterion, one_hot, small, large, lanes)
+                small, large = order_children(tree.nodes, current[0])
+                find_splits(columns, tree, histograms, rule, small, large, lanes)
 
 
 @compiled

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.loops.arguments import Columns, Siblings
 from gpuboost.backends.cpu.one_hot import CLASS, COUNT, WEIGHT
 from gpuboost.backends.cpu.simd import LANES, add_vectors, differing_16, differing_32, differing_64, lowest_bit, prefetch
 
@@ -56,24 +57,14 @@ def differing(a: Array, i: int, b: Array, j: int, width: int) -> Int:
 
 
 @compiled
-def histogram(
-    lo: int,
-    hi: int,
-    blocks: Array,
-    masks: Array,
-    skipped: Array,
-    bin_offsets: Array,
-    rows: Array,
-    quantised: Array,
-    out: Array,
-    lanes: tuple[int, ...],
-) -> Int:
+def histogram(lo: int, hi: int, columns: Columns, rows: Array, quantised: Array, out: Array, lanes: tuple[int, ...]) -> Int:
     """Add up ``quantised`` by bin over ``rows``, leaving out every feature's most frequent bin. Return the number of additions.
 
     A piece of work is a block of features and a chunk of rows; ``out`` (n_chunks, n_bins_total, C) has room for every chunk and
     is overwritten. A row's codes of one block are compared with the skipped codes at once, and only the features that differ
     are visited, so that sparse data cost what their non-zeros cost. The block's mask has the bits of the features that matter.
     """
+    blocks, masks, skipped, bin_offsets = columns.blocks, columns.masks, columns.skipped, columns.bin_offsets
     n_blocks, n_rows, width = blocks.shape
     n_chunks, n_channels = out.shape[0], quantised.shape[1]
     flat_blocks, flat_q = blocks.reshape(-1), quantised.reshape(-1)
@@ -110,21 +101,12 @@ INTERLEAVED = 256
 
 
 @compiled
-def root_histograms(
-    lo: int,
-    hi: int,
-    blocks: Array,
-    masks: Array,
-    skipped: Array,
-    bin_offsets: Array,
-    quantised: Array,
-    out: Array,
-    lanes: tuple[int, ...],
-) -> None:
+def root_histograms(lo: int, hi: int, columns: Columns, quantised: Array, out: Array, lanes: tuple[int, ...]) -> None:
     """As `histogram`, over all rows for each of the trees lo..hi-1: ``out`` (n_bins_total, TOGETHER, C) is overwritten.
 
     A row's codes are looked at once, and what is added is one long vector. ``lanes`` are those of one tree.
     """
+    blocks, masks, skipped, bin_offsets = columns.blocks, columns.masks, columns.skipped, columns.bin_offsets
     n_blocks, n_rows, width = blocks.shape
     n_channels, one = quantised.shape[2], np.uint64(1)
     own = np.empty((INTERLEAVED, TOGETHER, n_channels), np.int32)
@@ -149,19 +131,9 @@ def root_histograms(
 
 
 @compiled
-def histogram_of_classes(
-    lo: int,
-    hi: int,
-    blocks: Array,
-    masks: Array,
-    skipped: Array,
-    bin_offsets: Array,
-    rows: Array,
-    quantised: Array,
-    out: Array,
-    n_classes: int,
-) -> Int:
+def histogram_of_classes(lo: int, hi: int, columns: Columns, rows: Array, quantised: Array, out: Array, n_classes: int) -> Int:
     """As `histogram`, for statistics with one class a row, see `gpuboost.backends.cpu.one_hot`."""
+    blocks, masks, skipped, bin_offsets = columns.blocks, columns.masks, columns.skipped, columns.bin_offsets
     n_blocks, n_rows, width = blocks.shape
     n_chunks, n_channels = out.shape[0], np.uint64(out.shape[2])
     n_columns, has_counts = quantised.shape[1], quantised.shape[1] > COUNT
@@ -194,22 +166,13 @@ def histogram_of_classes(
 
 
 @compiled
-def fill_skipped_bin(
-    f: int,
-    bin_offsets: Array,
-    skipped: Array,
-    total: Array,
-    parts: Array,
-    child: Array,
-    parent: Array,
-    sums: Array,
-    lanes: tuple[int, ...],
-) -> None:
-    """Finish feature f's histogram. ``sums`` is scratch for one row.
+def fill_skipped_bin(f: int, columns: Columns, pair: Siblings, parts: Array, sums: Array, lanes: tuple[int, ...]) -> None:
+    """Finish feature f's histograms. ``sums`` is scratch for one row.
 
     Adds up the chunks; gives the skipped bin the node's total minus all other bins (exact, because these are integers); and
     turns the parent's histogram, if there is one, into that of the sibling.
     """
+    bin_offsets, total, child, parent = columns.bin_offsets, pair.total, pair.child, pair.other
     n_channels = child.shape[1]
     begin, end = bin_offsets[f] * n_channels, bin_offsets[f + 1] * n_channels
     own = child.reshape(-1)[begin:end]
@@ -222,7 +185,7 @@ def fill_skipped_bin(
     sums[:] = 0
     for b in range(bin_offsets[f + 1] - bin_offsets[f]):
         add_row(sums, 0, own, b, n_channels, lanes)
-    rest = own[n_channels * np.int64(skipped[f]) :]
+    rest = own[n_channels * np.int64(columns.skipped[f]) :]
     for c in range(len(total)):
         rest[c] = total[c] - sums[c]
     if len(parent):

@@ -6,6 +6,8 @@ few bytes in and out for every row and class.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuboost.backends.cpu.jit import Array, Float, Int, compiled
@@ -141,22 +143,36 @@ def row_weights(lo: int, hi: int, quantised: Array, first: int, n_classes: int, 
 # ---- using trees -------------------------------------------------------------------------------------------------------------
 
 
+class TreeArrays(NamedTuple):
+    """The nodes of a `gpuboost.tree.Tree`."""
+
+    first: int
+    feature: Array
+    cut: Array
+    missing_left: Array
+    left: Array
+    right: Array
+
+
+class EnsembleArrays(NamedTuple):
+    """The arrays of a `gpuboost.ensemble.Ensemble`."""
+
+    node_offset: Array
+    leaf_offset: Array
+    feature: Array
+    cut: Array
+    missing_left: Array
+    left: Array
+    right: Array
+    values: Array
+
+
 @compiled
-def apply(
-    lo: int,
-    hi: int,
-    blocks: Array,
-    first: int,
-    feature: Array,
-    cut: Array,
-    missing_left: Array,
-    left: Array,
-    right: Array,
-    out: Array,
-) -> None:
+def apply(lo: int, hi: int, blocks: Array, tree: TreeArrays, out: Array) -> None:
+    first, feature, cut, missing_left, left, right = tree
     n_rows, width = blocks.shape[1:]
     codes = blocks.reshape(-1)
-    # Without divisions and branches a step takes half the time. Left iff low <= code <= cut, see `loops.growth.partition`.
+    # Without divisions and branches a step takes half the time. Left iff low <= code <= cut, see `loops.growth.divide`.
     place, low, span = np.empty(len(feature), np.int64), np.empty(len(feature), np.uint8), np.empty(len(feature), np.uint8)
     children = np.empty(2 * len(feature), np.int32)
     for n in range(len(feature)):
@@ -182,23 +198,9 @@ def set_bit(lo: int, hi: int, blocks: Array, feature: int, cut: int, missing_lef
 
 
 @compiled
-def predict(
-    lo: int,
-    hi: int,
-    blocks: Array,
-    node_offset: Array,
-    leaf_offset: Array,
-    feature: Array,
-    cut: Array,
-    missing_left: Array,
-    left: Array,
-    right: Array,
-    values: Array,
-    first: int,
-    stop: int,
-    scores: Array,
-) -> None:
+def predict(lo: int, hi: int, blocks: Array, trees: EnsembleArrays, first: int, stop: int, scores: Array) -> None:
     """Walk a few rows at a time through all trees: their codes, their scores and one tree stay in the nearest cache."""
+    node_offset, leaf_offset, feature, cut, missing_left, left, right, values = trees
     n_blocks, width = blocks.shape[0], blocks.shape[2]
     own = np.empty((max(1, 32768 // (n_blocks * width)), n_blocks * width), np.uint8)
     for begin in range(lo, hi, len(own)):

@@ -5,15 +5,26 @@ Each works on the rows lo..hi-1, without the GIL, so that threads can share it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuboost.backends.cpu.jit import Array, Float, compiled
-from gpuboost.exactmath import LOG2_COEFFICIENTS, SQRT_HALF
+from gpuboost.backends.cpu.loops.logarithm import minus_log2
 from gpuboost.fixedpoint import STATE_FLOOR
 
 CHUNK = 512
 """So many rows are worked on at a time, in the nearest caches. And so many terms below 2**43 add up exactly in float64, which
 vector units add faster than they convert to integers."""
+
+
+class Rows(NamedTuple):
+    """The arrays of `gpuboost.backends.statistics.SoftmaxRows`."""
+
+    p: Array
+    target: Array
+    frequency_weight: Array
+    weight_scale: Array
 
 
 @compiled
@@ -47,7 +58,8 @@ def small_sum(p: Array) -> Float:
 
 
 @compiled
-def largest_miss(lo: int, hi: int, p: Array, target: Array, weight_scale: Array) -> Float:
+def largest_miss(lo: int, hi: int, rows: Rows) -> Float:
+    p, target, _, weight_scale = rows
     largest = 0.0
     for i in range(lo, hi):
         largest = max(largest, weight_scale[i] * complement(p[i, target[i]], small_sum(p[i])))
@@ -55,9 +67,8 @@ def largest_miss(lo: int, hi: int, p: Array, target: Array, weight_scale: Array)
 
 
 @compiled
-def sums(
-    lo: int, hi: int, p: Array, target: Array, frequency_weight: Array, weight_scale: Array, scale: float
-) -> tuple[Array, Array]:
+def sums(lo: int, hi: int, rows: Rows, scale: float) -> tuple[Array, Array]:
+    p, target, frequency_weight, weight_scale = rows
     n_classes = p.shape[1]
     gradient, curvature = np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
     g, h = np.zeros(n_classes), np.zeros(n_classes)
@@ -97,10 +108,7 @@ def derivatives(own: Array, target: Array, weight_scale: Array, scale: float, ot
 def statistics(
     lo: int,
     hi: int,
-    p: Array,
-    target: Array,
-    frequency_weight: Array,
-    weight_scale: Array,
+    rows: Rows,
     pairs: Array,
     gradient_scale: float,
     curvature_scale: float,
@@ -112,6 +120,7 @@ def statistics(
 
     Both are (n_trees, C). ``weights`` may be empty.
     """
+    p, target, frequency_weight, weight_scale = rows
     n_classes = p.shape[1]
     has_weights = len(weights) > 0
     at_h, at_count = 1 + has_weights, 2 + has_weights
@@ -187,36 +196,11 @@ def step(lo: int, hi: int, p: Array, leaf_indices: Array, pairs: Array, multipli
                 rows[i, k] = max(own[k, i] / total[i], STATE_FLOOR)
 
 
-MANTISSA = np.int64(2**52 - 1)
-HALF = np.int64(1022 << 52)
-"""The bits of 1/2."""
-
-
-@compiled
-def minus_log2(x: float) -> Float:
-    """The twin of `gpuboost.exactmath.minus_log2`, operation by operation; the mantissa and the exponent by their bits."""
-    bits = np.float64(x).view(np.int64)
-    mantissa = np.int64(bits & MANTISSA | HALF).view(np.float64)
-    is_small = mantissa < SQRT_HALF
-    m = 2.0 * mantissa if is_small else mantissa
-    e = np.float64(np.int32((bits >> 52) - 1022)) - (1.0 if is_small else 0.0)
-    s = (m - 1.0) / (m + 1.0)
-    z = s * s
-    series = LOG2_COEFFICIENTS[0]
-    for coefficient in LOG2_COEFFICIENTS[1:]:
-        series *= z
-        series += coefficient
-    return -e - s * series
-
-
 @compiled
 def losses(
     lo: int,
     hi: int,
-    p: Array,
-    target: Array,
-    frequency_weight: Array,
-    weight_scale: Array,
+    rows: Rows,
     leaf_indices: Array,
     pairs: Array,
     multipliers: Array,
@@ -225,6 +209,7 @@ def losses(
     scale: float,
 ) -> Array:
     """Candidate j consists of the trees ``trees[bounds[j]:bounds[j + 1]]``."""
+    p, target, frequency_weight, weight_scale = rows
     found = np.zeros((len(bounds) - 1, p.shape[1]), np.int64)
     own, after = np.empty((p.shape[1], CHUNK)), np.empty((p.shape[1], CHUNK))
     total, loss = np.empty(CHUNK), np.empty(CHUNK)

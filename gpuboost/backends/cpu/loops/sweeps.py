@@ -1,51 +1,68 @@
-"""Compiled loops of the CPU backend that search histograms for a node's best cut: a sweep for every criterion.
-
-They work on a range of features, without the GIL, so that threads can share them.
-"""
+"""Compiled loops of the CPU backend that search a feature's histogram for a node's best cut: a sweep for every criterion."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Int, compiled
-from gpuboost.backends.cpu.loops.histograms import add_row, fill_skipped_bin
+from gpuboost.backends import criteria
+from gpuboost.backends.cpu.jit import Array, Float, Int, compiled
+from gpuboost.backends.cpu.loops import logarithm  # noqa: F401  (makes `minus_log2` known to the compiler)
+from gpuboost.backends.cpu.loops.arguments import Columns, Node, Rule, SweepScratch
+from gpuboost.backends.cpu.loops.histograms import add_row
 from gpuboost.backends.cpu.simd import LANES, move_row, sweep_row
-from gpuboost.backends.frontier import BASELINE, CUT, FEATURE, KEY, MISSING_LEFT, SLOT
-from gpuboost.backends.statistics import Stats
+from gpuboost.backends.criteria import EDGE, ENTROPY, GINI, NEWTON, REBEL
 from gpuboost.binning import MISSING_CODE
 
-Best = tuple[Int, Int, Int, Int]
-"""(score, feature, cut, missing_left); feature -1 is the constant classifier. Scores are integers, or the bits of floats."""
+purity = compiled(criteria.purity)
+gini = compiled(criteria.gini)
+newton_gain = compiled(criteria.newton_gain)
+newton = compiled(criteria.newton)
+exponential_loss = compiled(criteria.exponential_loss)
+weighted_entropy = compiled(criteria.weighted_entropy)
+entropy = compiled(criteria.entropy)
 
-EDGE, GINI, NEWTON, REBEL = 0, 1, 2, 3
-"""Stand for the criteria in the arguments of compiled functions."""
-
-
-def criterion_number(stats: Stats) -> int:
-    """Return what stands for the statistics' criterion in compiled functions."""
-    return {"edge": EDGE, "gini": GINI, "newton": NEWTON, "rebel": REBEL}[stats.criterion]
+Best = Any
+"""A tuple (score, feature, cut, missing_left). Feature -1 is the constant classifier; scores are integers or bits of floats."""
 
 
 @compiled
-def sweep(
-    f: int,
-    bin_offsets: Array,
-    has_missing: Array,
-    histogram: Array,
-    start: Array,
-    edges: Array,
-    n_classes: int,
-    min_count: int,
-    best: Best,
-    lanes: tuple[int, ...],
+def constant_score(start: Array, rule: Rule) -> Int:
+    """Return the score of the constant classifier of a node with these channel sums."""
+    score = np.int64(0)
+    if rule.criterion == EDGE:
+        for c in range(rule.n_classes):
+            score += abs(np.int64(start[c]))
+    return score
+
+
+@compiled
+def worth(start: Array, sum_abs: Array, rule: Rule) -> Float:
+    """Return what the scores of a node's cuts are compared with; 0 for the criterion "edge"."""
+    if rule.criterion == GINI:
+        return purity(start, rule.n_classes)
+    if rule.criterion == NEWTON:
+        return newton_gain(start[0], start[1])
+    if rule.criterion == REBEL:
+        return exponential_loss(start, sum_abs, np.empty(len(sum_abs), np.float64))
+    if rule.criterion == ENTROPY:
+        return weighted_entropy(start, rule.n_classes)
+    return 0.0
+
+
+@compiled
+def sweep_edge(
+    f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, edges: Array, best: Best, lanes: tuple[int, ...]
 ) -> Best:
-    """Return the best of ``best`` and all cuts of feature f. ``start`` are the channel totals, ``edges`` is scratch."""
+    """Return the best of ``best`` and all cuts of feature f. ``edges`` is scratch."""
+    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
     n_channels = histogram.shape[1]
     first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
     score, feature, chosen, side = best
     flat = histogram.reshape(-1)
     edges[:] = start
-    if not has_missing[f]:  # missing-left and missing-right are the same; left comes first
+    if not columns.has_missing[f]:  # missing-left and missing-right are the same; left comes first
         for cut in range(1, n_bins - 1):
             at = (first + cut) * n_channels
             found = np.int64(0)
@@ -83,34 +100,6 @@ def sweep(
 
 
 @compiled
-def purity(sums: Array, n_classes: int) -> float:
-    """Return the sum of the squares over the sum, see `gpuboost.backends.base.Backend.find_splits`."""
-    squares, total = 0.0, np.int64(0)
-    for c in range(n_classes):
-        s = np.float64(sums[c])
-        squares += s * s
-        total += sums[c]
-    return squares / np.float64(total) if total > 0 else 0.0
-
-
-@compiled
-def gini(left: Array, start: Array, n_classes: int, whole: float) -> float:
-    """Return what it adds to the purity ``whole`` of a node with the sums ``start`` to have ``left`` apart."""
-    left_squares, right_squares = 0.0, 0.0
-    left_total, right_total = np.int64(0), np.int64(0)
-    for c in range(n_classes):
-        a, b = np.int64(left[c]), np.int64(start[c]) - np.int64(left[c])
-        x, y = np.float64(a), np.float64(b)
-        left_squares += x * x
-        right_squares += y * y
-        left_total += a
-        right_total += b
-    one = left_squares / np.float64(left_total) if left_total > 0 else 0.0
-    other = right_squares / np.float64(right_total) if right_total > 0 else 0.0
-    return one + other - whole
-
-
-@compiled
 def rounding(start: Array, n_classes: int) -> float:
     """Return more than what rounding can do to the difference of two scores of a node, or to 256 additions to a score.
 
@@ -136,27 +125,18 @@ def move(left: Array, i: int, histogram: Array, j: int, n_channels: int) -> Int:
 
 
 @compiled
-def sweep_gini(
-    f: int,
-    bin_offsets: Array,
-    has_missing: Array,
-    histogram: Array,
-    start: Array,
-    n_classes: int,
-    min_count: int,
-    whole: float,
-    best: Best,
-) -> Best:
-    """As `sweep`, for the criterion "gini"; ``whole`` is the node's purity.
+def sweep_gini(f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, best: Best) -> Best:
+    """As `sweep_edge`, for the criterion "gini".
 
     To move a mass m to the other side changes the score by at most 2 m, since no derivative of a purity is beyond 1. So
     the scores of the next cuts are bounded, and one is worked out only where its bound is above the best.
     """
-    n_channels = histogram.shape[1]
+    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
+    n_channels, whole = histogram.shape[1], node.whole
     first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
-    flat, n_sides = histogram.reshape(-1), 2 if has_missing[f] else 1
+    flat, n_sides = histogram.reshape(-1), 2 if columns.has_missing[f] else 1
     both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the left and on the right
     flat_both, bounds = both.reshape(-1), np.full(2, np.inf)
     add_row(flat_both, 0, flat, first + MISSING_CODE, n_channels, ())
@@ -181,27 +161,13 @@ def sweep_gini(
 
 
 @compiled
-def newton_gain(gradient: int, curvature: int) -> float:
-    g = np.float64(gradient)
-    return g * g / np.float64(curvature) if curvature != 0 else 0.0
-
-
-@compiled
-def sweep_newton(
-    f: int,
-    bin_offsets: Array,
-    has_missing: Array,
-    histogram: Array,
-    start: Array,
-    n_classes: int,
-    min_count: int,
-    whole: float,
-    best: Best,
-) -> Best:
-    """As `sweep`, for the criterion "newton"; ``whole`` is the node's gain.
+def sweep_newton(f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, best: Best) -> Best:
+    """As `sweep_edge`, for the criterion "newton".
 
     A cut after an empty bin is worth what the cut before the bin is, which comes first.
     """
+    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
+    has_missing = columns.has_missing[f]
     first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
@@ -209,7 +175,7 @@ def sweep_newton(
     all_n = np.int64(start[n_classes]) if min_count > 0 else 0
     missing_g, missing_h = np.int64(histogram[first, 0]), np.int64(histogram[first, 1])
     missing_n = np.int64(histogram[first, n_classes]) if min_count > 0 else 0
-    last = n_bins if has_missing[f] else n_bins - 1
+    last = n_bins if has_missing else n_bins - 1
     right_g, right_h, right_n = np.int64(0), np.int64(0), np.int64(0)  # on the left with the missing values on the right
     for cut in range(1, last):
         h = histogram[first + cut]
@@ -219,197 +185,90 @@ def sweep_newton(
         right_h += h[1]
         if min_count > 0:
             right_n += h[n_classes]
-        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
+        for missing_left in range(1, -1 if has_missing else 0, -1):
             a, b, n = right_g, right_h, right_n
             if missing_left:
                 a, b, n = a + missing_g, b + missing_h, n + missing_n
             if b <= 0 or b >= all_h or (min_count > 0 and min(n, all_n - n) < min_count):
                 continue
-            x, y = np.float64(a), np.float64(all_g - a)
-            found = x * x / np.float64(b) + y * y / np.float64(all_h - b) - whole
+            found = newton(a, b, all_g, all_h, node.whole)
             if found > most:
                 most, feature, chosen, side = found, f, cut, missing_left
     return np.float64(most).view(np.int64), feature, chosen, side
 
 
 @compiled
-def exponential_loss(edges: Array, sum_abs: Array, roots: Array) -> float:
-    """Return the loss of the best coefficients, see `gpuboost.backends.base.Backend.find_splits`. ``roots`` is scratch.
-
-    Without the sum, which has to be taken in order, the loop over the classes is vector code.
-    """
-    for c in range(len(roots)):
-        edge = np.int64(edges[c])
-        roots[c] = np.sqrt(np.float64(sum_abs[c] + edge) * np.float64(sum_abs[c] - edge))
-    loss = 0.0
-    for c in range(len(roots)):
-        loss += roots[c]
-    return loss
-
-
-@compiled
-def sweep_rebel(
-    f: int,
-    bin_offsets: Array,
-    has_missing: Array,
-    histogram: Array,
-    start: Array,
-    n_classes: int,
-    min_count: int,
-    sum_abs: Array,
-    roots: Array,
-    best: Best,
-) -> Best:
-    """As `sweep`, for the criterion "rebel"; ``sum_abs`` are the root's sums of abs(quantised), ``roots`` is scratch."""
-    n_channels = histogram.shape[1]
+def sweep_rebel(f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, roots: Array, best: Best) -> Best:
+    """As `sweep_edge`, for the criterion "rebel". ``roots`` is scratch."""
+    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
+    n_channels, has_missing = histogram.shape[1], columns.has_missing[f]
     first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
     score, feature, chosen, side = best
-    most, whole = np.int64(score).view(np.float64), exponential_loss(start, sum_abs, roots)
+    most = np.int64(score).view(np.float64)
     both = np.zeros((2, n_channels), np.int32)  # edges of the cuts with the missing values on the right and on the left
     for c in range(n_channels):
         both[0, c] = start[c]
         both[1, c] = start[c] - 2 * histogram[first + MISSING_CODE, c]
-    for cut in range(1, n_bins if has_missing[f] else n_bins - 1):
+    for cut in range(1, n_bins if has_missing else n_bins - 1):
         for c in range(n_channels):
             h = 2 * histogram[first + cut, c]
             both[0, c] -= h
             both[1, c] -= h
-        for missing_left in range(1, -1 if has_missing[f] else 0, -1):
+        for missing_left in range(1, -1 if has_missing else 0, -1):
             edges = both[missing_left]
             if min_count > 0 and start[n_classes] - abs(np.int64(edges[n_classes])) < 2 * min_count:
                 continue
-            found = whole - exponential_loss(edges, sum_abs, roots)
+            found = node.whole - exponential_loss(edges, node.sum_abs, roots)
             if found > most:
                 most, feature, chosen, side = found, f, cut, missing_left
     return np.float64(most).view(np.int64), feature, chosen, side
 
 
 @compiled
-def finish_histogram(
-    lo: int,
-    hi: int,
-    usable: Array,
-    bin_offsets: Array,
-    has_missing: Array,
-    skipped: Array,
-    total: Array,
-    other_total: Array,
-    sum_abs: Array,
-    n_classes: int,
-    min_count: int,
-    criterion: int,
-    parts: Array,
-    child: Array,
-    other: Array,
-    lanes: tuple[int, ...],
-) -> tuple[Best, Best]:
-    """Finish the histograms of the usable features lo..hi-1 and sweep them while they are in the cache.
-
-    ``child`` is the node whose rows were counted. ``other`` holds its parent's histogram and gets its sibling's; for a root it
-    is empty. ``sum_abs`` are the root's sums of abs(quantised), for the criterion "rebel".
-    """
-    n_channels = child.shape[1]
-    edges, starts = np.zeros(n_channels, np.int32), np.zeros((2, n_channels), np.int32)
-    start, other_start = starts[0], starts[1]
-    score, other_score = np.int64(0), np.int64(0)
-    for c in range(len(total)):
-        start[c], other_start[c] = total[c], other_total[c]
-        if c < n_classes and criterion == EDGE:
-            score += abs(total[c])
-            other_score += abs(other_total[c])
-    best, other_best = (score, -1, 0, 0), (other_score, -1, 0, 0)
-    whole, other_whole = 0.0, 0.0
-    if criterion == GINI:
-        whole, other_whole = purity(start, n_classes), purity(other_start, n_classes)
-    elif criterion == NEWTON:
-        whole, other_whole = newton_gain(start[0], start[1]), newton_gain(other_start[0], other_start[1])
-    roots = np.empty(len(sum_abs), np.float64)
-    for u in range(lo, hi):
-        f = usable[u]
-        fill_skipped_bin(f, bin_offsets, skipped, total, parts, child, other, edges, lanes)
-        if criterion == REBEL:
-            best = sweep_rebel(f, bin_offsets, has_missing, child, start, n_classes, min_count, sum_abs, roots, best)
+def sweep_entropy(f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, best: Best) -> Best:
+    """As `sweep_edge`, for the criterion "entropy". A cut after an empty bin is worth what the cut before the bin is."""
+    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
+    n_channels, n_sides = histogram.shape[1], 2 if columns.has_missing[f] else 1
+    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    score, feature, chosen, side = best
+    most = np.int64(score).view(np.float64)
+    flat, both = histogram.reshape(-1), np.zeros((2, n_channels), np.int32)
+    flat_both = both.reshape(-1)  # left sums of the cuts with the missing values on the left and on the right
+    add_row(flat_both, 0, flat, first + MISSING_CODE, n_channels, ())
+    for cut in range(1, n_bins + n_sides - 2):
+        moved = move(flat_both, 0, flat, first + cut, n_channels)
+        if n_sides == 2:
+            add_row(flat_both, 1, flat, first + cut, n_channels, ())
+        if moved == 0 and cut > 1:
             continue
-        if criterion == GINI:
-            best = sweep_gini(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
-            if len(other):
-                other_best = sweep_gini(
-                    f, bin_offsets, has_missing, other, other_start, n_classes, min_count, other_whole, other_best
-                )
-            continue
-        if criterion == NEWTON:
-            best = sweep_newton(f, bin_offsets, has_missing, child, start, n_classes, min_count, whole, best)
-            if len(other):
-                other_best = sweep_newton(
-                    f, bin_offsets, has_missing, other, other_start, n_classes, min_count, other_whole, other_best
-                )
-            continue
-        best = sweep(f, bin_offsets, has_missing, child, start, edges, n_classes, min_count, best, lanes)
-        if len(other):
-            other_best = sweep(f, bin_offsets, has_missing, other, other_start, edges, n_classes, min_count, other_best, lanes)
-    return best, other_best
+        for s in range(n_sides):
+            count = np.int64(both[s, n_classes]) if min_count > 0 else 0
+            if min_count > 0 and min(count, np.int64(start[n_classes]) - count) < min_count:
+                continue
+            found = entropy(both[s], start, n_classes, node.whole)
+            if found > most:
+                most, feature, chosen, side = found, f, cut, 1 - s
+    return np.float64(most).view(np.int64), feature, chosen, side
 
 
 @compiled
-def store_split(
-    best: Best,
-    bin_offsets: Array,
+def sweep(
+    f: int,
+    columns: Columns,
     histogram: Array,
-    node: Array,
-    total: Array,
-    edges: Array,
-) -> None:
-    """Write the best classifier into the node's row of the node table, and queue the node."""
-    score, feature, cut, missing_left = best
-    node[FEATURE], node[CUT], node[MISSING_LEFT] = feature, cut, missing_left
-    node[KEY] = score - node[BASELINE]
-    edges[:] = total
-    if feature >= 0:
-        first = bin_offsets[feature]
-        for b in range(first + 1 - missing_left, first + cut + 1):
-            for c in range(len(edges)):
-                edges[c] -= 2 * np.int64(histogram[b, c])
-
-
-@compiled
-def evaluate_siblings(
-    usable: Array,
-    bin_offsets: Array,
-    has_missing: Array,
-    skipped: Array,
-    nodes: Array,
-    totals: Array,
-    edges: Array,
-    histograms: Array,
-    sum_abs: Array,
-    n_classes: int,
-    min_count: int,
-    criterion: int,
-    small: int,
-    large: int,
+    node: Node,
+    rule: Rule,
+    scratch: SweepScratch,
+    best: Best,
     lanes: tuple[int, ...],
-) -> None:
-    """Best classifiers of two siblings, or of the root if ``large`` is -1. The rows of ``small`` have been counted."""
-    child = histograms[nodes[small, SLOT]]
-    other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
-    best, other_best = finish_histogram(
-        0,
-        len(usable),
-        usable,
-        bin_offsets,
-        has_missing,
-        skipped,
-        totals[small],
-        totals[large],
-        sum_abs,
-        n_classes,
-        min_count,
-        criterion,
-        histograms[:0],
-        child,
-        other,
-        lanes,
-    )
-    store_split(best, bin_offsets, child, nodes[small], totals[small], edges[small])
-    if large >= 0:
-        store_split(other_best, bin_offsets, other, nodes[large], totals[large], edges[large])
+) -> Best:
+    """Return the best of ``best`` and all cuts of feature f by the rule's criterion."""
+    if rule.criterion == EDGE:
+        return sweep_edge(f, columns, histogram, node, rule, scratch.edges, best, lanes)
+    if rule.criterion == GINI:
+        return sweep_gini(f, columns, histogram, node, rule, best)
+    if rule.criterion == NEWTON:
+        return sweep_newton(f, columns, histogram, node, rule, best)
+    if rule.criterion == REBEL:
+        return sweep_rebel(f, columns, histogram, node, rule, scratch.roots, best)
+    return sweep_entropy(f, columns, histogram, node, rule, best)

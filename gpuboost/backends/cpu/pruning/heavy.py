@@ -7,29 +7,43 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.loops.arguments import Rule
 from gpuboost.backends.cpu.one_hot import WEIGHT
 
 N_BUCKETS = 256
 """Masses are sorted into buckets by their exponent and the two bits behind it."""
 
 
-class Rule(NamedTuple):
-    """What the statistics are; see `gpuboost.backends.statistics.Stats`."""
+class RowSplit(NamedTuple):
+    """The rows of growing trees by mass: of a batch, with the trees as first axis, or of one tree.
 
-    criterion: int
-    n_classes: int
-    one_hot: bool
+    Attributes
+    ----------
+    mass : ndarray of int64, shape (n_rows,)
+        A row's sum of abs(quantised).
+    level : ndarray of uint8, shape (n_rows,)
+        0 for heavy rows, 1 for light rows, 2 for rows without mass.
+    stops : ndarray of int64, shape (M, 2)
+        Where the heavy and the light rows of a node end.
+    heavy : ndarray of int32, shape (M, C)
+        Channel sums of a node's heavy rows.
+    """
+
+    mass: Array
+    level: Array
+    stops: Array
+    heavy: Array
 
 
 @compiled
-def bucket(sum_abs: int) -> Int:
-    """Return 0 for no mass, else 1 + the place of ``sum_abs`` among the quarters of all powers of two."""
-    return np.uint64(1 + (np.float64(sum_abs).view(np.int64) >> 50) - (1023 << 2)) if sum_abs > 0 else np.uint64(0)
+def bucket(mass: int) -> Int:
+    """Return 0 for no mass, else 1 + the place of ``mass`` among the quarters of all powers of two."""
+    return np.uint64(1 + (np.float64(mass).view(np.int64) >> 50) - (1023 << 2)) if mass > 0 else np.uint64(0)
 
 
 @compiled
-def weigh(rows: Array, quantised: Array, rule: Rule, sum_abs: Array, numbers: Array, sums: Array) -> None:
-    """Work out the mass of ``rows``; add to the number and to the mass of the rows in every bucket."""
+def weigh(rows: Array, quantised: Array, rule: Rule, mass: Array, numbers: Array, sums: Array) -> None:
+    """Compute the mass of ``rows``; add to the number and to the mass of the rows in every bucket."""
     for i in range(len(rows)):
         row = np.int64(rows[i])
         m = np.int64(0)
@@ -38,7 +52,7 @@ def weigh(rows: Array, quantised: Array, rule: Rule, sum_abs: Array, numbers: Ar
         else:
             for c in range(rule.n_classes):
                 m += abs(np.int64(quantised[row, c]))
-        sum_abs[row] = m
+        mass[row] = m
         b = bucket(m)
         numbers[b] += 1
         sums[b] += m
@@ -73,7 +87,7 @@ def sort_rows(
     halves: float,
     levels: float,
     survivors: float,
-    sum_abs: Array,
+    mass: Array,
     level: Array,
     out: Array,
 ) -> tuple[Int, Int]:
@@ -82,7 +96,7 @@ def sort_rows(
     Returns the mass of the light rows, and that of all.
     """
     numbers, sums = np.zeros(N_BUCKETS, np.int64), np.zeros(N_BUCKETS, np.int64)
-    weigh(rows, quantised, rule, sum_abs, numbers, sums)
+    weigh(rows, quantised, rule, mass, numbers, sums)
     least = least_heavy(numbers, sums, halves, levels, survivors)
     level_of, at = np.empty(N_BUCKETS, np.uint8), np.zeros(4, np.int64)
     for b in range(N_BUCKETS):
@@ -91,7 +105,7 @@ def sort_rows(
     at[2] += at[1]
     for i in range(len(rows)):
         row = rows[i]
-        own = level_of[bucket(sum_abs[row])]
+        own = level_of[bucket(mass[row])]
         level[row] = own
         out[at[own]] = row
         at[own] += 1

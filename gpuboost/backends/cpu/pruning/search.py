@@ -10,25 +10,74 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Float, Int, compiled
-from gpuboost.backends.cpu.loops import sweeps as sweep_loops
+from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.loops.arguments import Columns, Node, Rule
 from gpuboost.backends.cpu.loops.histograms import AHEAD, add_row, differing
-from gpuboost.backends.cpu.loops.sweeps import EDGE, GINI, REBEL, Best, gini, move, purity, rounding
+from gpuboost.backends.cpu.loops.sweeps import Best, constant_score, exponential_loss, gini, move, rounding, worth
 from gpuboost.backends.cpu.one_hot import CLASS, WEIGHT
-from gpuboost.backends.cpu.pruning.heavy import Rule
 from gpuboost.backends.cpu.simd import lowest_bit, prefetch, sweep_row
+from gpuboost.backends.criteria import GINI, REBEL
 from gpuboost.binning import MISSING_CODE
 
 
-class Columns(NamedTuple):
-    """The codes of a `gpuboost.backends.cpu.matrix.CpuMatrix`, the features that may be cut, and their bits in each block."""
+class Memory(NamedTuple):
+    """Scratch arrays. What is said to be 0 is so between calls.
 
-    blocks: Array
-    masks: Array
-    usable: Array
-    bin_offsets: Array
-    has_missing: Array
-    skipped: Array
+    Attributes
+    ----------
+    histograms : ndarray of int32, shape (n_slots, n_bins_total, C)
+    sums : ndarray of int32, shape (1 or n_blocks, bins of a block, C)
+        0. Bins of one block of features, or of every block.
+    occupied : ndarray of uint64, shape (n_blocks * width, 4)
+        0. A bit for each bin of a feature that rows have been added to.
+    bounds, scores : ndarray of int64, shapes (2, n_blocks * width) and (n_blocks * width,)
+    found : ndarray of int64, shape (n_blocks, 4 + C)
+        The best cut of each block, as `gpuboost.backends.cpu.loops.sweeps.Best`, and its edges.
+    chosen : ndarray of uint64, shape (n_blocks,)
+        The bits of some features.
+    light : ndarray of int64, shape (2,)
+        The masses of two siblings' light rows.
+    counts : ndarray of int64, shape (4,)
+    """
+
+    histograms: Array
+    sums: Array
+    occupied: Array
+    bounds: Array
+    scores: Array
+    found: Array
+    chosen: Array
+    light: Array
+    counts: Array
+
+
+class BlockSearch(NamedTuple):
+    """What is searched, and where the scores go.
+
+    Attributes
+    ----------
+    chosen : ndarray of uint64, shape (n_blocks,)
+        The bits of the features that are searched.
+    rows : ndarray of int32
+        What to add, to the sums in ``histogram`` unless that is empty.
+    histogram : ndarray of int32, shape (n_bins_total, C)
+    start : ndarray of int32, shape (C,)
+        Channel sums of the rows and of those in the histogram.
+    sum_abs : ndarray of int64
+        The root's sums of abs(quantised) over such rows, for the criterion "rebel".
+    light : int
+        The mass of the rows that are not there.
+    scores : ndarray of int64
+        Gets the best score of each chosen feature, or one that is too low to matter.
+    """
+
+    chosen: Array
+    rows: Array
+    histogram: Array
+    start: Array
+    sum_abs: Array
+    light: Int
+    scores: Array
 
 
 @compiled
@@ -76,8 +125,8 @@ def fill(
 
 
 @compiled
-def take(f: int, base: int, columns: Columns, histogram: Array, sums: Array, occupied: Array) -> None:
-    """Take over the feature's sums from a histogram, in place of rows that are in it already."""
+def copy_sums(f: int, base: int, columns: Columns, histogram: Array, sums: Array, occupied: Array) -> None:
+    """Copy the feature's sums from a histogram, whose rows need not be added again. Mark its bins as occupied."""
     n_channels = sums.shape[1]
     flat, source = sums.reshape(-1), histogram.reshape(-1)
     first, n_bins = columns.bin_offsets[f], columns.bin_offsets[f + 1] - columns.bin_offsets[f]
@@ -125,29 +174,13 @@ def fill_skipped_bin(at: int, bins: Array, skip: int, sums: Array, start: Array,
 
 
 @compiled
-def constant_score(start: Array, criterion: int) -> Int:
-    score = np.int64(0)
-    if criterion == EDGE:
-        for c in range(len(start)):
-            score += abs(np.int64(start[c]))
-    return score
-
-
-@compiled
-def worth(start: Array, rule: Rule, sum_abs: Array) -> Float:
-    """Return what a cut's worth is compared with: the purity or the loss of all rows."""
-    if rule.criterion == GINI:
-        return purity(start, rule.n_classes)
-    if rule.criterion == REBEL:
-        return sweep_loops.exponential_loss(start, sum_abs, np.empty(len(sum_abs), np.float64))
-    return 0.0
-
-
-@compiled
 def search_edge(
     f: int, at: int, bins: Array, sums: Array, start: Array, work: Array, best: Best, lanes: tuple[int, ...]
 ) -> Best:
-    """As `cpu.loops.sweeps.sweep`, over the listed bins. The feature's sums begin in row ``at`` of ``sums``."""
+    """As `gpuboost.backends.cpu.loops.sweeps.sweep_edge`, over the listed bins.
+
+    The feature's sums begin in row ``at`` of ``sums``.
+    """
     n_channels = len(start)
     score, feature, chosen, side = best
     flat, edges, missing = sums.reshape(-1), work[0], work[1]
@@ -176,11 +209,9 @@ def search_edge(
 
 
 @compiled
-def search_gini(
-    f: int, at: int, bins: Array, sums: Array, start: Array, n_classes: int, whole: float, work: Array, best: Best
-) -> Best:
+def search_gini(f: int, at: int, bins: Array, sums: Array, node: Node, n_classes: int, work: Array, best: Best) -> Best:
     """As `gpuboost.backends.cpu.loops.sweeps.sweep_gini`, over the listed bins."""
-    n_channels = len(start)
+    start, whole, n_channels = node.start, node.whole, len(node.start)
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
     flat, both, slack = sums.reshape(-1), work.reshape(-1), rounding(start, n_classes)
@@ -209,11 +240,9 @@ def search_gini(
 
 
 @compiled
-def search_rebel(
-    f: int, at: int, bins: Array, sums: Array, start: Array, sum_abs: Array, whole: float, work: Array, best: Best
-) -> Best:
+def search_rebel(f: int, at: int, bins: Array, sums: Array, node: Node, work: Array, best: Best) -> Best:
     """As `gpuboost.backends.cpu.loops.sweeps.sweep_rebel`, over the listed bins."""
-    n_channels = len(start)
+    start, sum_abs, n_channels = node.start, node.sum_abs, len(node.start)
     score, feature, chosen, side = best
     most, roots, flat = np.int64(score).view(np.float64), np.empty(len(sum_abs), np.float64), sums.reshape(-1)
     n_sides = 2 if bins[0] == MISSING_CODE else 1
@@ -224,7 +253,7 @@ def search_rebel(
         for s in range(n_sides):
             for c in range(n_channels):
                 work[s, c] -= 2 * flat[(at + bins[i]) * n_channels + c]
-            found = whole - sweep_loops.exponential_loss(work[s], sum_abs, roots)
+            found = node.whole - exponential_loss(work[s], sum_abs, roots)
             if found > most:
                 most, feature, chosen, side = found, f, bins[i], 1 - s
     return np.float64(most).view(np.int64), feature, chosen, side
@@ -264,70 +293,59 @@ def clear(at: int, bins: Array, sums: Array) -> None:
 
 
 @compiled
+def search_feature(
+    f: int, at: int, bins: Array, sums: Array, node: Node, rule: Rule, work: Array, best: Best, lanes: tuple[int, ...]
+) -> Best:
+    """Return the best of ``best`` and the cuts after the listed bins of feature f, whose sums begin in row ``at``."""
+    if rule.criterion == GINI:
+        return search_gini(f, at, bins, sums, node, rule.n_classes, work, best)
+    if rule.criterion == REBEL:
+        return search_rebel(f, at, bins, sums, node, work, best)
+    return search_edge(f, at, bins, sums, node.start, work, best, lanes)
+
+
+@compiled
 def search_blocks(
     lo: int,
     hi: int,
-    chosen: Array,
     columns: Columns,
-    rows: Array,
     quantised: Array,
-    histogram: Array,
-    start: Array,
+    task: BlockSearch,
+    memory: Memory,
     rule: Rule,
-    sum_abs: Array,
-    light: int,
-    sums: Array,
-    occupied: Array,
-    scores: Array,
-    found: Array,
     lanes: tuple[int, ...],
 ) -> Int:
     """Sum and search the chosen features of the blocks lo..hi-1. Return the number of (row, feature) pairs that were added.
 
-    Parameters
-    ----------
-    rows : ndarray of int32
-        What to add, to the sums in ``histogram`` unless that is empty.
-    scope : ndarray of int32, shape (C,)
-        Channel sums of the rows and of those in the histogram.
-    light : int
-        The mass of the rows that are not there.
-    scores : ndarray of int64
-        Gets the best score of each chosen feature, or one that is too low to matter.
-    found : ndarray of int64
-        Gets the best cut of each block with its edges; its score is -1 if no cut beats the constant classifier.
+    ``memory.found`` gets the best cut of each block with its edges; its score is -1 if no cut beats the constant classifier.
     """
-    width, criterion = columns.blocks.shape[2], rule.criterion
+    width, start, chosen, occupied, found = columns.blocks.shape[2], task.start, task.chosen, memory.occupied, memory.found
     work, bins = np.zeros((2, len(start)), np.int32), np.empty(256, np.int64)
-    constant, whole = constant_score(start, criterion), worth(start, rule, sum_abs)
+    constant, node = constant_score(start, rule), Node(start, task.sum_abs, worth(start, task.sum_abs, rule))
     top = (constant, np.int64(-1), np.int64(0), np.int64(0))
     n_added = np.int64(0)
     for block in range(lo, hi):
         best = (np.int64(-1), np.int64(-1), np.int64(0), np.int64(0))
-        own, base = sums[block % len(sums)], columns.bin_offsets[min(block * width, len(columns.bin_offsets) - 1)]
-        if len(histogram):
+        own = memory.sums[block % len(memory.sums)]
+        base = columns.bin_offsets[min(block * width, len(columns.bin_offsets) - 1)]
+        if len(task.histogram):
             bits = chosen[block]
             while bits != 0:
                 f = block * width + np.int64(lowest_bit(bits))
                 bits &= bits - np.uint64(1)
-                take(f, base, columns, histogram, own, occupied)
+                copy_sums(f, base, columns, task.histogram, own, occupied)
         if chosen[block]:
-            n_added += fill(block, chosen[block], columns, rows, quantised, rule.one_hot, own, occupied, lanes)
+            n_added += fill(block, chosen[block], columns, task.rows, quantised, rule.one_hot, own, occupied, lanes)
         bits = chosen[block]
         while bits != 0:
             f = block * width + np.int64(lowest_bit(bits))
             bits &= bits - np.uint64(1)
-            at = columns.bin_offsets[f] - base
-            listed = bins[: list_bins(f, np.int64(columns.skipped[f]), occupied, bins)]
-            fill_skipped_bin(at, listed, np.int64(columns.skipped[f]), own, start, work, lanes)
-            now = at_least(top, constant, criterion, light)
-            if criterion == GINI:
-                now = search_gini(f, at, listed, own, start, rule.n_classes, whole, work, now)
-            elif criterion == REBEL:
-                now = search_rebel(f, at, listed, own, start, sum_abs, whole, work, now)
-            else:
-                now = search_edge(f, at, listed, own, start, work, now, lanes)
-            scores[f] = now[0]
+            at, skip = columns.bin_offsets[f] - base, np.int64(columns.skipped[f])
+            listed = bins[: list_bins(f, skip, occupied, bins)]
+            fill_skipped_bin(at, listed, skip, own, start, work, lanes)
+            least = at_least(top, constant, rule.criterion, task.light)
+            now = search_feature(f, at, listed, own, node, rule, work, least, lanes)
+            task.scores[f] = now[0]
             if now[1] >= 0 and now[0] > best[0]:
                 best = now
                 write_edges(best, at, own, start, found[block, 4:])

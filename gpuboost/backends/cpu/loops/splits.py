@@ -1,0 +1,76 @@
+"""Compiled loops of the CPU backend that turn histograms into the best splits of nodes.
+
+They work on a range of features, without the GIL, so that threads can share them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuboost.backends.cpu.jit import Array, compiled
+from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Node, Rule, Siblings, SweepScratch
+from gpuboost.backends.cpu.loops.histograms import fill_skipped_bin
+from gpuboost.backends.cpu.loops.sweeps import Best, constant_score, sweep, worth
+from gpuboost.backends.frontier import BASELINE, CUT, FEATURE, KEY, MISSING_LEFT, SLOT
+
+
+@compiled
+def padded_sums(total: Array, n_channels: int) -> Array:
+    """Return channel sums in int32, padded with zeros."""
+    sums = np.zeros(n_channels, np.int32)
+    for c in range(len(total)):
+        sums[c] = total[c]
+    return sums
+
+
+@compiled
+def finish_histograms(
+    lo: int, hi: int, columns: Columns, pair: Siblings, sum_abs: Array, rule: Rule, parts: Array, lanes: tuple[int, ...]
+) -> tuple[Best, Best]:
+    """Finish the histograms of the usable features lo..hi-1 and sweep them while they are in the cache.
+
+    ``sum_abs`` are the root's sums of abs(quantised), for the criterion "rebel".
+    """
+    n_channels = pair.child.shape[1]
+    start, other_start = padded_sums(pair.total, n_channels), padded_sums(pair.other_total, n_channels)
+    node = Node(start, sum_abs, worth(start, sum_abs, rule))
+    other = Node(other_start, sum_abs, worth(other_start, sum_abs, rule))
+    best = (constant_score(start, rule), -1, 0, 0)
+    other_best = (constant_score(other_start, rule), -1, 0, 0)
+    scratch = SweepScratch(np.zeros(n_channels, np.int32), np.empty(len(sum_abs), np.float64))
+    for u in range(lo, hi):
+        f = columns.usable[u]
+        fill_skipped_bin(f, columns, pair, parts, scratch.edges, lanes)
+        best = sweep(f, columns, pair.child, node, rule, scratch, best, lanes)
+        if len(pair.other):
+            other_best = sweep(f, columns, pair.other, other, rule, scratch, other_best, lanes)
+    return best, other_best
+
+
+@compiled
+def store_split(best: Best, bin_offsets: Array, histogram: Array, node: Array, total: Array, edges: Array) -> None:
+    """Write the best classifier into the node's row of the node table, and queue the node."""
+    score, feature, cut, missing_left = best
+    node[FEATURE], node[CUT], node[MISSING_LEFT] = feature, cut, missing_left
+    node[KEY] = score - node[BASELINE]
+    edges[:] = total
+    if feature >= 0:
+        first = bin_offsets[feature]
+        for b in range(first + 1 - missing_left, first + cut + 1):
+            for c in range(len(edges)):
+                edges[c] -= 2 * np.int64(histogram[b, c])
+
+
+@compiled
+def evaluate_siblings(
+    columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, small: int, large: int, lanes: tuple[int, ...]
+) -> None:
+    """Best classifiers of two siblings, or of the root if ``large`` is -1. The rows of ``small`` have been counted."""
+    nodes, totals, edges = tree.nodes, tree.totals, tree.edges
+    child = histograms[nodes[small, SLOT]]
+    other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
+    pair = Siblings(totals[small], totals[large], child, other)
+    best, other_best = finish_histograms(0, len(columns.usable), columns, pair, tree.sum_abs, rule, histograms[:0], lanes)
+    store_split(best, columns.bin_offsets, child, nodes[small], totals[small], edges[small])
+    if large >= 0:
+        store_split(other_best, columns.bin_offsets, other, nodes[large], totals[large], edges[large])
