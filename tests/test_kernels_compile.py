@@ -76,7 +76,7 @@ def test_static_shared_memory_leaves_what_the_host_counts_on() -> None:
     """A block has its static and its dynamic shared memory from the same limit."""
     static = {name: n for file in FILES for name, n in shared_bytes(kernels.source(file), file, ARCHITECTURES[0]).items()}
     assert static["histogram"] == static["siblings"] == static["leaf_sums"] == 0  # these may take all there is
-    assert 0 < max(static["sweep_edge"], static["choose_cut"]) <= SWEEP_STATIC_BYTES
+    assert 0 < max(static["sweep_edge"], static["choose_split"]) <= SWEEP_STATIC_BYTES
     assert static["count_codes"] == 4 * 256 * 32
 
 

@@ -14,7 +14,7 @@ from benchmarks.gpu import queueing
 from benchmarks.gpu.machine import Card, Emulation, open_machine
 from benchmarks.gpu.step import Step, run
 from gpuboost.backends.cuda.gpu import Gpu
-from gpuboost.backends.cuda.kernels import Launch
+from gpuboost.backends.cuda.launch import Launch
 
 UNROLLED = 8
 """As in ``micro.cu``."""

@@ -17,7 +17,8 @@ from gpuboost.backends.cuda import plan as plan_module
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import SMALLER
-from gpuboost.backends.cuda.kernels import Kernel, Launch, prepare
+from gpuboost.backends.cuda.kernels import Kernel
+from gpuboost.backends.cuda.launch import Launch, prepare
 from gpuboost.backends.cuda.plan import WARP, GrowthPlan
 from gpuboost.backends.frontier import LEFT, SLOT, START, STOP, Frontier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH

@@ -89,8 +89,8 @@ class Frontier:
         The node that the last `pop_best_leaf` chose, -1 if none.
     step : int
         Number of `pop_best_leaf` calls so far.
-    work : dict
-        A backend's own scratch arrays.
+    work : object
+        A backend's own.
     """
 
     data: Device
@@ -101,7 +101,7 @@ class Frontier:
     edges: Device
     current: Device
     step: int = 0
-    work: dict[Any, Any] = field(default_factory=dict)
+    work: Any = field(default_factory=dict)
 
 
 def as_float(bits: NDArray[np.int64]) -> NDArray[np.float64]:
