@@ -68,7 +68,7 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "partition_nodes": lambda w: w.rows * 8.0,
     "init_roots": lambda w: 4.0 * w.a["n_started"] + table_bytes(w),
     "root_totals": lambda w: 4.0 * w.rows * (1 + w.a["n_channels"]),
-    "choose_features": lambda w: 9.0 * w.a["n_features"],
+    "choose_features": lambda w: 17.0 * w.a["n_features"],
     "node_of_rows": lambda w: w.each_row(8),
     "set_bit": lambda w: w.each_row(8 + SECTOR / 2),  # the codes of two rows stand in a sector
     "row_weights": lambda w: w.statistics(1) + w.each_row(8),

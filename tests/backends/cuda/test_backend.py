@@ -15,7 +15,7 @@ from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import ASK_EVERY
 from gpuboost.backends.cuda.kernels import KERNELS
-from gpuboost.backends.cuda.launch import launch
+from gpuboost.backends.cuda.launch import launch, prepare
 from gpuboost.backends.frontier import GrowthScope
 from gpuboost.errors import DeviceMemoryError
 from tests.cuda_on_cpu.gpu import EmulatedGpu
@@ -290,3 +290,25 @@ def test_launches_are_checked() -> None:
     refused(ValueError, "a block of 512 threads", block=512)
     refused(ValueError, "300000 bytes of shared memory, but a block has", shared_bytes=300_000)
     assert KERNELS["histogram"].max_block == 1024
+
+
+def test_fields_of_structs_are_checked() -> None:
+    gpu = EmulatedGpu()
+    sizes = {"n_rows": 0, "n_classes": 1, "n_leaves": 1, "shift": 0, "lowest": 0.5, "coefficients": [0.25] * 11}
+    double, int32 = gpu.put(np.zeros(4)), gpu.put(np.zeros(4, np.int32))
+    arrays = (double, int32, int32, double, int32, int32, double, int32, gpu.put(np.zeros(4, np.int64)))
+    (*_, struct) = prepare(gpu, "softmax_losses", (1,), (*arrays, sizes)).arguments
+    assert struct.shape == ()
+    assert struct.tobytes() == np.array([0, 1, 1, 0], np.int32).tobytes() + np.array([0.5] + [0.25] * 11).tobytes()
+
+    def refused(error: type[Exception], match: str, changed: dict[str, Any]) -> None:
+        with pytest.raises(error, match=match):
+            prepare(gpu, "softmax_losses", (1,), (*arrays, changed))
+
+    where = r"softmax_losses\(sizes\)"
+    refused(TypeError, where + r"\.n_rows takes a number of dtype int32, got 2\.5", {**sizes, "n_rows": 2.5})
+    refused(TypeError, where + r"\.shift takes a number of dtype int32, got None", {**sizes, "shift": None})
+    refused(OverflowError, "too large|out of bounds", {**sizes, "shift": 2**31})
+    refused(TypeError, where + r"\.coefficients takes 11 numbers, got 10", {**sizes, "coefficients": [0.25] * 10})
+    refused(TypeError, where + " takes the fields n_rows, .*, coefficients, got n_rows$", {"n_rows": 1})
+    refused(TypeError, where + " takes the fields .*, got .*, more$", {**sizes, "more": 1})
