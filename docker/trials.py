@@ -46,7 +46,7 @@ import os
 import cupy
 print("CUDA run-time", cupy.cuda.runtime.runtimeGetVersion())
 try:
-    cupy.RawModule(path=os.environ["GPUBOOST_FATBIN"] + "/plant.fatbin").get_function("plant")
+    cupy.RawModule(path=os.environ["GPUBOOST_FATBIN"] + "/init_roots.fatbin").get_function("init_roots")
 except Exception as error:
     print(type(error).__name__, error)
 """

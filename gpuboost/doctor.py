@@ -178,7 +178,7 @@ def cuda_digest(cpu: Report) -> str:
 def run_kernel() -> None:
     """Run the kernel that numbers the rows, and look at its result."""
     from gpuboost.backends.cuda.cupy_gpu import CupyGpu
-    from gpuboost.backends.cuda.kernels import launch
+    from gpuboost.backends.cuda.launch import launch
 
     gpu = CupyGpu(availability.current_device())
     n_rows, max_nodes, n_channels = 1000, 3, 2
@@ -186,7 +186,7 @@ def run_kernel() -> None:
         rows = gpu.empty((1, n_rows), np.int32)
         table = gpu.empty((1, max_nodes, 10 + 2 * n_channels), np.int64)
         current = gpu.empty((1,), np.int64)
-        launch(gpu, "plant", (4, 1), (rows, table, current, None, None, n_rows, n_rows, max_nodes, n_channels))
+        launch(gpu, "init_roots", (4, 1), (rows, table, current, None, None, n_rows, n_rows, max_nodes, n_channels))
         if not np.array_equal(gpu.get(rows)[0], np.arange(n_rows)):
             raise RuntimeError("a kernel ran and gave a wrong result; the device or its driver is at fault")
     finally:

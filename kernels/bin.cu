@@ -2,9 +2,8 @@
 //
 // grid (any, blocks of 16 features), block 256: a thread is one of 16 features of one of 16 rows, so that codes are written whole.
 //
-// values      numbers of `kind`, at values[row * row_stride + feature * column_stride] (strides in elements, of any sign), so that every
-//             layout of the caller's array is read as it is
-// kind        see number_at: NumPy's kind and size of the elements
+// values      numbers of `kind` (see number_at: NumPy's kind and size), at values[row * row_stride + feature * column_stride], so that
+//             every layout of the caller's array is read as it is
 // chosen      int64 [n_rows] or null: the rows wanted
 // cut_values  float64, the cuts of all features one after the other, ascending; none is NaN
 // cut_offset  int64 [n_features + 1]: feature f owns cut_values[cut_offset[f] .. cut_offset[f + 1])
@@ -14,7 +13,7 @@
 // Limit: reading the values and writing the codes: MNIST as uint8 47 MB each way, 28 us at 3.35 TB/s; eight dependent comparisons of a
 // binary search for each value, in cuts that the first-level cache holds (16 features * 254 * 8 bytes = 32 KB).
 
-#include "common.cuh"
+#include "sizes.cuh"
 
 enum { F32 = 0, F64, I8, I16, I32, I64, U8, U16, U32, U64 };
 
@@ -47,20 +46,20 @@ static __device__ __forceinline__ double number_at(const u8* __restrict__ values
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-bin(const u8* __restrict__ values, int kind, i64 row_stride, i64 column_stride, const i64* __restrict__ chosen,
-    const double* __restrict__ cut_values, const i64* __restrict__ cut_offset, u8* __restrict__ codes, int n_rows, int first_row,
-    int n_code_rows, int n_features)
+bin(const u8* __restrict__ values, const i64* __restrict__ chosen, const double* __restrict__ cut_values,
+    const i64* __restrict__ cut_offset, u8* __restrict__ codes, const BinSizes sizes)
 {
     const int of_block = threadIdx.x % BLOCK_FEATURES, feature = blockIdx.y * BLOCK_FEATURES + of_block;
     const int rows_at_once = blockDim.x / BLOCK_FEATURES;
-    const bool exists = feature < n_features;
+    const bool exists = feature < sizes.n_features;
     const i64 begin = exists ? cut_offset[feature] : 0, end = exists ? cut_offset[feature + 1] : 0;
-    u8* out = codes + ((i64)blockIdx.y * n_code_rows + first_row) * BLOCK_FEATURES + of_block;
+    u8* out = codes + ((i64)blockIdx.y * sizes.n_code_rows + sizes.first_row) * BLOCK_FEATURES + of_block;
 
-    for (i64 i = (i64)blockIdx.x * rows_at_once + threadIdx.x / BLOCK_FEATURES; i < n_rows; i += (i64)gridDim.x * rows_at_once) {
+    for (i64 i = (i64)blockIdx.x * rows_at_once + threadIdx.x / BLOCK_FEATURES; i < sizes.n_rows; i += (i64)gridDim.x * rows_at_once) {
         int code = 0;
         if (exists) {
-            const double x = number_at(values, (chosen ? chosen[i] : i) * row_stride + feature * column_stride, kind);
+            const i64 row = chosen ? chosen[i] : i;
+            const double x = number_at(values, row * sizes.row_stride + feature * sizes.column_stride, sizes.kind);
             if (x == x) {
                 i64 low = begin, high = end;  // cuts before low are <= x, cuts from high on are above it
                 while (low < high) {

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include "common.cuh"
+
 // The edge of the best votes, the sum of |right - left| = |P - 2L| (eqs. 11 and 13 of Kegl 2014). The shift rule keeps P and 2L, and so
 // the difference, within int32; the sum over the classes needs 64 bits. Exact.
 struct Edge {
@@ -70,16 +72,16 @@ struct Newton {
 };
 
 // What is won of the exponential loss when every class has its best coefficient, loss(P) - loss(P - 2L) with
-// loss(D) = sum sqrt((T_k + D_k) (T_k - D_k)), T_k the class's sum of |q| over the root's rows (eq. 4.10 of Appel's thesis). In float64,
+// loss(D) = sum sqrt((T_k + D_k) (T_k - D_k)), T_k the class's sum of |quantised| over the root's rows (eq. 4.10 of Appel's thesis). In float64,
 // class by class, one rounding an operation; as the bits of a number that is not negative. The factors are below 2^31 and exact.
 struct Rebel {
-    const i64* mass;  // of the next class
+    const i64* sum_abs;  // of the next class
     double whole = 0.0, cut = 0.0;
-    __device__ __forceinline__ explicit Rebel(const i64* mass_of_tree) : mass(mass_of_tree) {}
+    __device__ __forceinline__ explicit Rebel(const i64* sum_abs_of_tree) : sum_abs(sum_abs_of_tree) {}
     static __device__ __forceinline__ double loss(i64 t, i64 d) { return __dsqrt_rn((double)(t + d) * (double)(t - d)); }
     __device__ __forceinline__ void add(int total, int left)
     {
-        const i64 t = *mass++;
+        const i64 t = *sum_abs++;
         whole += loss(t, total);
         cut += loss(t, total - 2 * left);
     }

@@ -6,7 +6,7 @@
 // node_of_rows     out[t][row] = the leaf that holds the row, of trees that hold all rows. grid (any, max_nodes, n_trees), block 256.
 //
 // codes    uint8 [n_blocks][n_rows][BLOCK_FEATURES]
-// rows     int32 [n_trees][stride], see plant.cu; node m owns rows[t][START .. STOP)
+// rows     int32 [n_trees][stride], see init_roots.cu; node m owns rows[t][START .. STOP)
 // sorted   int32 [n_trees][stride], scratch
 // cursors  int32 [n_trees][2]: rows sent left and right so far
 // table    int64 [n_trees][max_nodes][N_COLUMNS + 2 * n_channels]

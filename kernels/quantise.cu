@@ -1,27 +1,28 @@
 // From a row state to fixed point (gpuboost/fixedpoint.py), without asking the host.
 //
 // choose_shift  the shift rule: from the maximum and the largest channel sum. grid (1), block 32.
-// quantise      q[i][k] = sign * repeat * rint(state * 2**shift), the rows' counts as a last channel if there are any, and the sums of
-//               q and |q|. The shift is *chosen, or `shift` if chosen is null. grid (any), block up to 256.
-// flip          flipped[i][k] = q[i][k] * table[group[i]][k] for the classes, q for the counts, and its sums. grid (any), block up to 256.
+// quantise      quantised[i][k] = sign * frequency_weight * rint(state * 2**shift), the rows' counts as a last channel if there are any, and the sums of
+//               quantised and |quantised|. The shift is *chosen, or `shift` if chosen is null. grid (any), block up to 256.
+// flip          flipped[i][k] = quantised[i][k] * table[leaf_index[i]][k] for the classes, quantised for the counts, and its sums. grid (any), block up to 256.
 //
 // maximum  the bits of a float64        sums     int64 [n_classes], from channel_sums
-// n_repeats  the sum of repeat, at most 2**31 - 8
+// total_frequency  the sum of frequency_weight, at most 2**31 - 8
 // chosen   int64 [2]: the shift, and the maximum's bits, so that one transfer brings the host all small results
 // state    float64 [n_rows][n_classes], not negative; signs int8 [the same], -1 or +1
-// repeat   int32 [n_rows]               counts   int32 [n_rows], or null
-// q, flipped  int32 [n_rows][n_channels], n_channels = n_classes, or one more with counts
-// signed   int64 [n_channels]           mass     int64 [n_classes]; both are added to
-// group    int32 [n_rows]               table    int8 [n_groups][n_classes], -1 or +1
+// frequency_weight   int32 [n_rows]               counts   int32 [n_rows], or null
+// quantised, flipped  int32 [n_rows][n_channels], n_channels = n_classes, or one more with counts
+// sums   int64 [n_channels]           sum_abs     int64 [n_classes]; both are added to
+// leaf_index    int32 [n_rows]               table    int8 [n_leaves][n_classes], -1 or +1
 //
 // Exactness: state * 2**shift is exact, one rounding half to even, integers from there on. The shift rule keeps the sums of a channel
 // below 2**30.
 // Limit, MNIST (60000 x 10) at 3.35 TB/s: quantise reads 5.6 MB and writes 2.4 MB, 2.4 us; flip 5 MB, 1.5 us.
 
 #include "rows.cuh"
+#include "sizes.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
-choose_shift(const u64* __restrict__ maximum, const i64* __restrict__ sums, i64* __restrict__ chosen, int n_classes, i64 n_repeats)
+choose_shift(const u64* __restrict__ maximum, const i64* __restrict__ sums, i64* __restrict__ chosen, int n_classes, i64 total_frequency)
 {
     i64 largest = 0;
     for (int c = threadIdx.x; c < n_classes; c += 32) largest = max(largest, sums[c]);
@@ -29,8 +30,8 @@ choose_shift(const u64* __restrict__ maximum, const i64* __restrict__ sums, i64*
     if (threadIdx.x != 0) return;
 
     // The smallest drop with 2 S + R <= room * 2**drop. `need` is ceil((2 S + R) / 2**drop): it is halved where room would overflow.
-    const u64 room = 2 * ((1ull << 30) - 1) - (u64)n_repeats;
-    u64 need = 2 * (u64)largest + (u64)n_repeats;
+    const u64 room = 2 * ((1ull << 30) - 1) - (u64)total_frequency;
+    u64 need = 2 * (u64)largest + (u64)total_frequency;
     int drop = 0;
     for (; need > room; ++drop) need -= need / 2;
     chosen[0] = first_shift(*maximum) - drop;
@@ -38,11 +39,12 @@ choose_shift(const u64* __restrict__ maximum, const i64* __restrict__ sums, i64*
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-quantise(const double* __restrict__ state, const i8* __restrict__ signs, const int* __restrict__ repeat,
-         const int* __restrict__ counts, const i64* __restrict__ chosen, int* __restrict__ q, i64* __restrict__ signed_sums,
-         i64* __restrict__ mass, int n_rows, int n_classes, int n_channels, int shift)
+quantise(const double* __restrict__ state, const i8* __restrict__ signs, const int* __restrict__ frequency_weight,
+         const int* __restrict__ counts, const i64* __restrict__ chosen, int* __restrict__ quantised, i64* __restrict__ sums,
+         i64* __restrict__ sum_abs, const QuantiseSizes sizes)
 {
-    const double scale = power_of_two(chosen ? (int)chosen[0] : shift);
+    const int n_rows = sizes.n_rows, n_classes = sizes.n_classes, n_channels = sizes.n_channels;
+    const double scale = power_of_two(chosen ? (int)chosen[0] : sizes.shift);
     const Pairs at(n_channels);
     for (int first = 0; first < n_channels; first += at.lanes) {
         const int c = first + at.channel;
@@ -51,26 +53,26 @@ quantise(const double* __restrict__ state, const i8* __restrict__ signs, const i
 #pragma unroll 2
             for (i64 i = at.first_row(); i < n_rows; i += at.step()) {
                 const i64 cell = i * n_classes + c;
-                const i64 units = repeat[i] * __double2ll_rn(state[cell] * scale), value = units * signs[cell];
-                q[i * n_channels + c] = (int)value;
+                const i64 units = frequency_weight[i] * __double2ll_rn(state[cell] * scale), value = units * signs[cell];
+                quantised[i * n_channels + c] = (int)value;
                 sum += value;
                 weight += units;
             }
         } else if (!at.idle() && c < n_channels) {
             for (i64 i = at.first_row(); i < n_rows; i += at.step()) {
                 const int count = counts[i];
-                q[i * n_channels + c] = count;
+                quantised[i * n_channels + c] = count;
                 sum += count;
             }
         }
-        add_to_channel(at, c, sum, signed_sums);
-        add_to_channel(at, c, weight, mass);
+        add_to_channel(at, c, sum, sums);
+        add_to_channel(at, c, weight, sum_abs);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-flip(const int* __restrict__ q, const int* __restrict__ group, const i8* __restrict__ table, int* __restrict__ flipped,
-     i64* __restrict__ signed_sums, int n_rows, int n_classes, int n_channels)
+flip(const int* __restrict__ quantised, const int* __restrict__ leaf_index, const i8* __restrict__ table, int* __restrict__ flipped,
+     i64* __restrict__ sums, int n_rows, int n_classes, int n_channels)
 {
     const Pairs at(n_channels);
     for (int first = 0; first < n_channels; first += at.lanes) {
@@ -79,12 +81,12 @@ flip(const int* __restrict__ q, const int* __restrict__ group, const i8* __restr
         if (!at.idle() && c < n_channels) {
 #pragma unroll 4
             for (i64 i = at.first_row(); i < n_rows; i += at.step()) {
-                const int sign = c < n_classes ? table[(i64)group[i] * n_classes + c] : 1;
-                const int value = q[i * n_channels + c] * sign;
+                const int sign = c < n_classes ? table[(i64)leaf_index[i] * n_classes + c] : 1;
+                const int value = quantised[i * n_channels + c] * sign;
                 flipped[i * n_channels + c] = value;
                 sum += value;
             }
         }
-        add_to_channel(at, c, sum, signed_sums);
+        add_to_channel(at, c, sum, sums);
     }
 }

@@ -1,21 +1,21 @@
 // Sums and maxima over rows.
 //
 // maximum       the largest entry of a state. grid (any), block 256.
-// channel_sums  sums[c] += repeat[i] * rint(state[i][c] * 2**s), where s is first_shift(*maximum), or `shift` if maximum is null: the
+// channel_sums  sums[c] += frequency_weight[i] * rint(state[i][c] * 2**s), where s is first_shift(*maximum), or `shift` if maximum is null: the
 //               sum from which the shift rule is worked out. grid (any), block up to 256.
-// leaf_sums    signed[g][k] and mass[g][k] += the sums of q and |q| over the rows of group g. A block sums a tile of groups and
-//               classes in shared memory. grid (any, tiles of classes, tiles of groups), block up to 256, dynamic shared memory
-//               8 * groups_per_tile * classes_per_tile bytes.
-// row_weights      mass[i] = the sum of |q| over the classes of row i from first_class on. grid (any), block 256.
+// leaf_sums    sums[g][k] and sum_abs[g][k] += the sums of quantised and |quantised| over the rows of leaf g. A block sums a tile of leaves and
+//               classes in shared memory. grid (any, tiles of classes, tiles of leaves), block up to 256, dynamic shared memory
+//               8 * leaves_per_tile * classes_per_tile bytes.
+// row_weights      sum_abs[i] = the sum of |quantised| over the classes of row i from first_class on. grid (any), block 256.
 // errors        *wrong += the weight of wrong predictions. `lanes`, a power of two up to 32, threads share a row.
 //               grid (any), block 256.
 // confusion     counts[label][predicted] += the weight of the rows. A block adds up in shared memory if `in_shared`, which then has
 //               8 * n_classes**2 bytes. Threads as in errors. grid (any), block 256.
 //
-// state    float64 [n_rows][n_classes], not negative    repeat   int32 [n_rows]    sums  int64 [n_classes], added to
+// state    float64 [n_rows][n_classes], not negative    frequency_weight   int32 [n_rows]    sums  int64 [n_classes], added to
 // maximum, largest  the bits of a float64; largest is raised, from 0
-// q        int32 [n_rows][n_channels]; a channel beyond the classes is left out
-// group    int32 [n_rows], 0 .. n_groups - 1             signed, mass   int64 [n_groups][n_classes], added to; in row_weights [n_rows]
+// quantised        int32 [n_rows][n_channels]; a channel beyond the classes is left out
+// leaf_index    int32 [n_rows], 0 .. n_leaves - 1             sums, sum_abs   int64 [n_leaves][n_classes], added to; in row_weights [n_rows]
 // scores   float64 [n_rows][n_classes]                   units    int64 [n_rows]
 // labels   int32 [n_rows]: a row is wrong if the first of its largest scores is not at its label; null if signs are given
 // signs    int8 [n_rows][n_classes]: every class counts whose sign is not the score's, and a score of 0 predicts -1
@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(256) maximum(const double* __restri
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-channel_sums(const double* __restrict__ state, const int* __restrict__ repeat, const u64* __restrict__ maximum,
+channel_sums(const double* __restrict__ state, const int* __restrict__ frequency_weight, const u64* __restrict__ maximum,
              i64* __restrict__ sums, int n_rows, int n_classes, int shift)
 {
     const double scale = power_of_two(maximum ? first_shift(*maximum) : shift);
@@ -49,50 +49,50 @@ channel_sums(const double* __restrict__ state, const int* __restrict__ repeat, c
         if (!at.idle() && c < n_classes) {
 #pragma unroll 4
             for (i64 i = at.first_row(); i < n_rows; i += at.step())
-                sum += repeat[i] * __double2ll_rn(state[i * n_classes + c] * scale);
+                sum += frequency_weight[i] * __double2ll_rn(state[i * n_classes + c] * scale);
         }
         add_to_channel(at, c, sum, sums);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-leaf_sums(const int* __restrict__ q, const int* __restrict__ group, i64* __restrict__ signed_sums, i64* __restrict__ mass,
-           int n_rows, int n_groups, int n_classes, int n_channels, int groups_per_tile, int classes_per_tile)
+leaf_sums(const int* __restrict__ quantised, const int* __restrict__ leaf_index, i64* __restrict__ sums, i64* __restrict__ sum_abs,
+           int n_rows, int n_leaves, int n_classes, int n_channels, int leaves_per_tile, int classes_per_tile)
 {
     extern __shared__ int cells[];
-    const int first_group = blockIdx.z * groups_per_tile, first_class = blockIdx.y * classes_per_tile;
-    const int groups = min(groups_per_tile, n_groups - first_group), classes = min(classes_per_tile, n_classes - first_class);
-    const int n_cells = groups * classes;
+    const int first_leaf = blockIdx.z * leaves_per_tile, first_class = blockIdx.y * classes_per_tile;
+    const int leaves = min(leaves_per_tile, n_leaves - first_leaf), classes = min(classes_per_tile, n_classes - first_class);
+    const int n_cells = leaves * classes;
     for (int e = threadIdx.x; e < 2 * n_cells; e += blockDim.x) cells[e] = 0;
     __syncthreads();
 
     const Pairs at(classes);
     for (int c = at.channel; c < classes && !at.idle(); c += at.lanes)
         for (i64 i = at.first_row(); i < n_rows; i += at.step()) {
-            const int g = group[i] - first_group, value = q[i * n_channels + first_class + c];
-            if (g < 0 || g >= groups || value == 0) continue;
+            const int g = leaf_index[i] - first_leaf, value = quantised[i * n_channels + first_class + c];
+            if (g < 0 || g >= leaves || value == 0) continue;
             atomicAdd(&cells[g * classes + c], value);
             atomicAdd(&cells[n_cells + g * classes + c], value < 0 ? -value : value);
         }
     __syncthreads();
     for (int e = threadIdx.x; e < n_cells; e += blockDim.x) {
         if (cells[n_cells + e] == 0) continue;
-        const i64 cell = (i64)(first_group + e / classes) * n_classes + first_class + e % classes;
-        atomicAdd((u64*)&signed_sums[cell], (u64)(i64)cells[e]);
-        atomicAdd((u64*)&mass[cell], (u64)cells[n_cells + e]);
+        const i64 cell = (i64)(first_leaf + e / classes) * n_classes + first_class + e % classes;
+        atomicAdd((u64*)&sums[cell], (u64)(i64)cells[e]);
+        atomicAdd((u64*)&sum_abs[cell], (u64)cells[n_cells + e]);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-row_weights(const int* __restrict__ q, i64* __restrict__ mass, i64 n_rows, int first_class, int n_classes, int n_channels)
+row_weights(const int* __restrict__ quantised, i64* __restrict__ sum_abs, i64 n_rows, int first_class, int n_classes, int n_channels)
 {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
         i64 sum = 0;
         for (int c = first_class; c < n_classes; ++c) {
-            const int value = q[i * n_channels + c];
+            const int value = quantised[i * n_channels + c];
             sum += value < 0 ? -value : value;
         }
-        mass[i] = sum;
+        sum_abs[i] = sum;
     }
 }
 

@@ -3,13 +3,13 @@
 // sweep_C      the best cut of each feature by criterion C (criteria.cuh) of P and L, L the sums over the bins on the left.
 //              grid (usable features of this launch, 1 or 2 members, n_trees), block 256, dynamic shared memory
 //              8 warps * n_channels * 4 bytes. A thread is a bin.
-// choose_cut   the best feature of each node, or its constant classifier; writes FEATURE, CUT, MISSING_LEFT, KEY and the edges.
+// choose_split   the best feature of each node, or its constant classifier; writes FEATURE, CUT, MISSING_LEFT, KEY and the edges.
 //              grid (1 or 2 members, n_trees), block 256, dynamic shared memory 4 * n_channels bytes.
 //
 // members      ROOT, or LEFT_CHILD and RIGHT_CHILD by blockIdx: member = first_member + block number
-// features, n_bins, bin_offset, table, current, histograms, first_bin, bins_in_tile: as in siblings.cu
+// features, bins, table, current, histograms, first_bin, bins_in_tile: as in siblings.cu
 // has_missing  uint8 [n_features padded]: whether missing values must be tried on the right, too
-// mass         int64 [n_trees][n_classes], for Rebel only, from root_totals in plant.cu
+// sum_abs         int64 [n_trees][n_classes], for Rebel only, from root_totals in init_roots.cu
 // kept         whether histograms lie in their nodes' slots; otherwise in slots 0 (left child or root) and 1 (right child)
 // scores       int64 [n_trees][2][n_features of the launch], -1 if a feature has no candidate
 // places       int32 [the same]: 2 * cut + (0 if missing values go left, else 1)
@@ -21,8 +21,8 @@
 // Limit: a node's histograms are read twice: MNIST 15 MB for a node, 4 us at 3.35 TB/s, less from the second-level cache; and five
 // shuffles for each (32 bins, channel).
 
-#include "common.cuh"
 #include "criteria.cuh"
+#include "sizes.cuh"
 
 enum { N_WARPS = 8, NO_PLACE = 0x7fffffff };
 
@@ -52,40 +52,41 @@ static __device__ __forceinline__ Best block_best(Best v, Best* of_warp)
 }
 
 static __device__ __forceinline__ const int*
-histogram_of(const int* histograms, const i64* node, int tree, int member, int kept, int n_trees, i64 size)
+histogram_of(const int* histograms, const i64* node, int tree, int member, Bins bins, const SweepSizes& sizes)
 {
-    const i64 slot = kept ? node[SLOT] : member == RIGHT_CHILD;
-    return histograms + (slot * n_trees + tree) * size;
+    const i64 slot = sizes.kept ? node[SLOT] : member == RIGHT_CHILD;
+    const i64 first = (slot * sizes.n_trees + tree) * sizes.bins_in_tile + bins.offset - sizes.first_bin;
+    return histograms + first * sizes.n_channels;
 }
 
 // `of_warp`, int [N_WARPS][n_channels], takes what each warp's bins add up to; `empty` has seen no class yet.
 template <class Criterion>
 static __device__ __forceinline__ void
-sweep(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
-      const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
-      const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
-      int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
-      int bins_in_tile, const Criterion empty, int* of_warp, Best* bests)
+sweep(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
+      const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
+      i64* __restrict__ scores, int* __restrict__ places, const SweepSizes& sizes,
+      const Criterion& empty, int* of_warp, Best* bests)
 {
-    const int tree = blockIdx.z, member = first_member + blockIdx.y;
+    const int max_nodes = sizes.max_nodes, n_channels = sizes.n_channels, min_count = sizes.min_count;
+    const int tree = blockIdx.z, member = sizes.first_member + blockIdx.y;
     const int node = node_of(table, current, tree, member, max_nodes, n_channels);
     if (node < 0) return;
     const i64* r = record(table, tree, node, max_nodes, n_channels);
-    const int feature = features[first_feature + blockIdx.x], bins = n_bins[feature];
-    const int* h = histogram_of(histograms, r, tree, member, kept, n_trees, (i64)bins_in_tile * n_channels)
-                   + (i64)(bin_offset[feature] - first_bin) * n_channels;
+    const int feature = features[sizes.first_feature + blockIdx.x];
+    const Bins own = bins_of(bins, feature);
+    const int* h = histogram_of(histograms, r, tree, member, own, sizes);
 
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, bin = threadIdx.x;
     for (int c = lane; c < n_channels; c += 32) {
         int sum = 0;
-        for (int b = max(32 * warp, 1); b < min(32 * warp + 32, bins); ++b) sum += h[b * n_channels + c];
+        for (int b = max(32 * warp, 1); b < min(32 * warp + 32, own.n); ++b) sum += h[b * n_channels + c];
         of_warp[warp * n_channels + c] = sum;
     }
     __syncthreads();
 
-    const bool is_cut = bin >= 1 && bin < bins, missing = has_missing[feature] != 0;
+    const bool is_cut = bin >= 1 && bin < own.n, missing = has_missing[feature] != 0;
     Best best = {-1, NO_PLACE};
-    if (32 * warp < bins) {  // the whole warp or none of it
+    if (32 * warp < own.n) {  // the whole warp or none of it
         Criterion missing_left = empty, missing_right = empty;
         bool left_allowed = true, right_allowed = missing;
         for (int c = 0; c < n_channels; ++c) {
@@ -96,7 +97,7 @@ sweep(const int* __restrict__ features, const int* __restrict__ n_bins, const in
             }
             for (int w = 0; w < warp; ++w) left += of_warp[w * n_channels + c];
             const int total = (int)totals_of(r)[c], with_missing = left + h[MISSING_CODE * n_channels + c];
-            if (c < n_classes) {
+            if (c < sizes.n_classes) {
                 missing_left.add(total, with_missing);
                 if (missing) missing_right.add(total, left);
             } else {  // the rows' counts
@@ -116,69 +117,57 @@ sweep(const int* __restrict__ features, const int* __restrict__ n_bins, const in
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-sweep_edge(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
-           const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
-           const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
-           int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
-           int bins_in_tile)
+sweep_edge(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
+           const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
+           i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
 {
     extern __shared__ int of_warp[];
     __shared__ Best bests[N_WARPS];
-    sweep<Edge>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
-                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Edge(), of_warp, bests);
+    sweep<Edge>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Edge(), of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-sweep_gini(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
-           const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
-           const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
-           int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
-           int bins_in_tile)
+sweep_gini(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
+           const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
+           i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
 {
     extern __shared__ int of_warp[];
     __shared__ Best bests[N_WARPS];
-    sweep<Gini>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
-                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Gini(), of_warp, bests);
+    sweep<Gini>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Gini(), of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-sweep_newton(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
-           const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
-           const int* __restrict__ histograms, i64* __restrict__ scores, int* __restrict__ places, int n_trees, int max_nodes,
-           int n_classes, int n_channels, int min_count, int first_member, int kept, int first_feature, int first_bin,
-           int bins_in_tile)
+sweep_newton(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
+             const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
+             i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
 {
     extern __shared__ int of_warp[];
     __shared__ Best bests[N_WARPS];
-    sweep<Newton>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
-                n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, Newton(), of_warp, bests);
+    sweep<Newton>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Newton(), of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-sweep_rebel(const int* __restrict__ features, const int* __restrict__ n_bins, const int* __restrict__ bin_offset,
-            const u8* __restrict__ has_missing, const i64* __restrict__ table, const i64* __restrict__ current,
-            const int* __restrict__ histograms, const i64* __restrict__ mass, i64* __restrict__ scores, int* __restrict__ places,
-            int n_trees, int max_nodes, int n_classes, int n_channels, int min_count, int first_member, int kept,
-            int first_feature, int first_bin, int bins_in_tile)
+sweep_rebel(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
+            const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
+            const i64* __restrict__ sum_abs, i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
 {
     extern __shared__ int of_warp[];
     __shared__ Best bests[N_WARPS];
-    const Rebel empty(mass + (i64)blockIdx.z * n_classes);
-    sweep<Rebel>(features, n_bins, bin_offset, has_missing, table, current, histograms, scores, places, n_trees, max_nodes, n_classes,
-                 n_channels, min_count, first_member, kept, first_feature, first_bin, bins_in_tile, empty, of_warp, bests);
+    const Rebel empty(sum_abs + (i64)blockIdx.z * sizes.n_classes);
+    sweep<Rebel>(features, bins, has_missing, table, current, histograms, scores, places, sizes, empty, of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-choose_cut(const int* __restrict__ features, const int* __restrict__ bin_offset, i64* __restrict__ table,
-           const i64* __restrict__ current, const int* __restrict__ histograms, const i64* __restrict__ scores,
-           const int* __restrict__ places, i64* __restrict__ best_so_far, int n_trees, int max_nodes, int n_voting,
-           int n_channels, int first_member, int kept, int n_features, int first_feature, int first_bin, int bins_in_tile)
+choose_split(const int* __restrict__ features, const int* __restrict__ bins, i64* __restrict__ table, const i64* __restrict__ current,
+             const int* __restrict__ histograms, const i64* __restrict__ scores, const int* __restrict__ places,
+             i64* __restrict__ best_so_far, const SweepSizes sizes)
 {
     extern __shared__ int left[];
     __shared__ Best bests[N_WARPS];
     __shared__ i64 score_to_beat;
     __shared__ int winner;
-    const int tree = blockIdx.y, member = first_member + blockIdx.x;
+    const int max_nodes = sizes.max_nodes, n_channels = sizes.n_channels, n_features = sizes.n_features;
+    const int tree = blockIdx.y, member = sizes.first_member + blockIdx.x;
     const int node = node_of(table, current, tree, member, max_nodes, n_channels);
     if (node < 0) return;
     i64* r = record(table, tree, node, max_nodes, n_channels);
@@ -187,8 +176,8 @@ choose_cut(const int* __restrict__ features, const int* __restrict__ bin_offset,
 
     if (threadIdx.x == 0) {
         i64 score = 0;
-        if (first_feature == 0)
-            for (int c = 0; c < n_voting; ++c) score += totals[c] < 0 ? -totals[c] : totals[c];  // Edge; 0 for others
+        if (sizes.first_feature == 0)
+            for (int c = 0; c < sizes.n_voting; ++c) score += totals[c] < 0 ? -totals[c] : totals[c];  // Edge; 0 for others
         else
             score = best_so_far[at];
         score_to_beat = score;
@@ -204,7 +193,7 @@ choose_cut(const int* __restrict__ features, const int* __restrict__ bin_offset,
     __syncthreads();
 
     if (winner < 0) {  // the constant classifier, unless an earlier launch has found better
-        if (first_feature != 0) return;
+        if (sizes.first_feature != 0) return;
         for (int c = threadIdx.x; c < n_channels; c += blockDim.x) edges_of(r, n_channels)[c] = totals[c];
         if (threadIdx.x == 0) {
             r[FEATURE] = -1;
@@ -213,10 +202,9 @@ choose_cut(const int* __restrict__ features, const int* __restrict__ bin_offset,
         }
         return;
     }
-    const int feature = features[first_feature + winner], place = places[at * n_features + winner];
+    const int feature = features[sizes.first_feature + winner], place = places[at * n_features + winner];
     const int cut = place / 2, first = place % 2;  // the missing bin, 0, goes left or not
-    const int* h = histogram_of(histograms, r, tree, member, kept, n_trees, (i64)bins_in_tile * n_channels)
-                   + (i64)(bin_offset[feature] - first_bin) * n_channels;
+    const int* h = histogram_of(histograms, r, tree, member, bins_of(bins, feature), sizes);
     for (int i = first * n_channels + threadIdx.x; i < (cut + 1) * n_channels; i += blockDim.x)
         atomicAdd(&left[i % n_channels], h[i]);
     __syncthreads();

@@ -69,7 +69,7 @@ class Machine:
         self.driver = 13000
         self.files([f"/dev/nvidia{i}" for i in range(n_devices)])
         cuda = self.cupy("cupy-cuda13x", n_devices=n_devices)
-        cuda.kernels["plant"] = number_rows
+        cuda.kernels["init_roots"] = number_rows
         return cuda
 
     def spec(self, name: str) -> object | None:
@@ -102,7 +102,7 @@ class Machine:
 
 
 def number_rows(rows: Any, *rest: Any) -> None:
-    """What the first output of the kernel ``plant`` is, without its table."""
-    assert kernels.KERNELS["plant"].parameters[0].name == "rows"
+    """What the first output of the kernel ``init_roots`` is, without its table."""
+    assert kernels.KERNELS["init_roots"].parameters[0].name == "rows"
     n = rows.size
     rows.data.bytes(rows.nbytes).view("i4")[:] = range(n)

@@ -119,7 +119,7 @@ def test_another_model_on_cuda(machine: Machine) -> None:
 
 
 def test_a_kernel_with_a_wrong_result(machine: Machine) -> None:
-    machine.usable().kernels["plant"] = lambda rows, *rest: rows.data.bytes(rows.nbytes).fill(0)
+    machine.usable().kernels["init_roots"] = lambda rows, *rest: rows.data.bytes(rows.nbytes).fill(0)
     assert "wrong result" in report()["CUDA"]["problem"]
 
 
@@ -127,7 +127,7 @@ def test_a_kernel_that_fails(machine: Machine) -> None:
     def fail(*arguments: Any) -> None:
         raise fake_cupy.CUDARuntimeError(700, "cudaErrorIllegalAddress: an illegal memory access was encountered")
 
-    machine.usable().kernels["plant"] = fail
+    machine.usable().kernels["init_roots"] = fail
     facts = report()
     assert "cudaErrorIllegalAddress" in facts["CUDA"]["problem"]
     assert facts["CPU"]["usable"]
@@ -182,9 +182,9 @@ def test_kernels_compiled_ahead(machine: Machine, tmp_path: Path) -> None:
     n_files = len({kernel.file for kernel in kernels.KERNELS.values()})
     assert report()["kernels"].startswith(f"{n_files} files, compiled at first use")
     machine.monkeypatch.setenv(fatbin.VARIABLE, str(tmp_path))
-    (tmp_path / "plant.fatbin").write_bytes(b"code")
-    entry = {"source": fatbin.fingerprint("plant"), "fatbin": fatbin.checksum(tmp_path / "plant.fatbin")}
-    (tmp_path / fatbin.MANIFEST).write_text(json.dumps({"architectures": [80, 90], "files": {"plant": entry}}))
+    (tmp_path / "init_roots.fatbin").write_bytes(b"code")
+    entry = {"source": fatbin.fingerprint("init_roots"), "fatbin": fatbin.checksum(tmp_path / "init_roots.fatbin")}
+    (tmp_path / fatbin.MANIFEST).write_text(json.dumps({"architectures": [80, 90], "files": {"init_roots": entry}}))
     assert report()["kernels"] == f"1 of {n_files} files are compiled ahead, for sm_80 sm_90, in {tmp_path}"
 
 

@@ -333,16 +333,16 @@ def test_which_node_a_launch_is_for() -> None:
     nodes[0, [START, STOP, LEFT]] = [0, 100, 1]
     nodes[1, [START, STOP]], nodes[2, [START, STOP]] = [0, 70], [70, 100]
     queued = [
-        (seen("plant"), None),
+        (seen("init_roots"), None),
         (seen("histogram", member=0), 100),
         (seen("sweep_edge", first_member=0), 100),
-        (seen("select_node"), None),
+        (seen("pop_best_leaf"), None),
         (seen("partition_rows"), 100),
         (seen("histogram", member=1), 30),
         (seen("histogram", member=3), 70),
         (seen("histogram", member=4), 30),
         (seen("sweep_edge", first_member=3), 30),
-        (seen("select_node"), None),
+        (seen("pop_best_leaf"), None),
         (seen("partition_rows"), 0),
         (seen("node_of_rows"), None),
     ]

@@ -7,10 +7,14 @@ import runpy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gpuboost.backends.cuda import kernels
 from gpuboost.backends.cuda.plan import SWEEP_STATIC_BYTES
+from tests.cuda_on_cpu import emulator
+from tests.cuda_on_cpu.gpu import EmulatedGpu
+from tests.cuda_on_cpu.requirement import require
 
 FILES = sorted(path.stem for path in kernels.source_folder().glob("*.cu"))
 ARCHITECTURES = runpy.run_path(str(kernels.source_folder() / "build.py"))["ARCHITECTURES"]
@@ -51,6 +55,35 @@ def test_all_registered_kernels_have_a_file() -> None:
     assert sorted({kernel.file for kernel in kernels.KERNELS.values()}) == FILES
 
 
+def test_no_kernel_has_more_than_ten_parameters() -> None:
+    assert max(len(kernel.parameters) for kernel in kernels.KERNELS.values()) == 10
+
+
+def test_structs_are_registered_as_they_are_compiled() -> None:
+    """Names, offsets and sizes of all fields, by a kernel that writes down what the compiler makes of the header."""
+    require(emulator.unavailable())
+    header = kernels.source("bin")
+    defined = dict(re.findall(r"^struct (\w+Sizes) \{\n(.*?)^\};", header, re.MULTILINE | re.DOTALL))
+    assert defined.keys() == kernels.STRUCTS.keys()
+    expected, written = [], []
+    for name, dtype in kernels.STRUCTS.items():
+        code = re.sub(r"//.*", "", defined[name])
+        assert dtype.names == tuple(re.findall(r"(\w+)(?:\[\w+\])?\s*[,;]", code))
+        expected.append(dtype.itemsize)
+        written.append(f"sizeof({name})")
+        for field in dtype.names:
+            field_dtype, offset = dtype.fields[field][:2]
+            expected += [offset, field_dtype.itemsize, field_dtype.base.kind == "f"]
+            is_float = f"(decltype((({name}*)0)->{field} + 0))0.5 != 0" if not field_dtype.shape else "1"
+            written += [f"__builtin_offsetof({name}, {field})", f"sizeof((({name}*)0)->{field})", is_float]
+    body = "".join(f"out[{i}] = (int)({what});" for i, what in enumerate(written))
+    text = header + 'extern "C" __global__ void __launch_bounds__(32) layout(int* out) {' + body + "}\n"
+    gpu = EmulatedGpu(source=lambda file: text)
+    out = gpu.empty((len(expected),), np.int32)
+    gpu.launch(kernels.Kernel("layout", "layout", kernels.signature("out:i4*"), 32), (1, 1, 1), 32, (out,), 0)
+    assert gpu.get(out).tolist() == expected
+
+
 def shared_bytes(text: str, file: str, architecture: int) -> dict[str, int]:
     """Static shared memory of the kernels of a file."""
     log = compile_log(text, file, architecture)
@@ -76,7 +109,7 @@ def test_static_shared_memory_leaves_what_the_host_counts_on() -> None:
     """A block has its static and its dynamic shared memory from the same limit."""
     static = {name: n for file in FILES for name, n in shared_bytes(kernels.source(file), file, ARCHITECTURES[0]).items()}
     assert static["histogram"] == static["siblings"] == static["leaf_sums"] == 0  # these may take all there is
-    assert 0 < max(static["sweep_edge"], static["choose_cut"]) <= SWEEP_STATIC_BYTES
+    assert 0 < max(static["sweep_edge"], static["choose_split"]) <= SWEEP_STATIC_BYTES
     assert static["count_codes"] == 4 * 256 * 32
 
 

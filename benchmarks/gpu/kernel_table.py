@@ -83,7 +83,7 @@ def growth_rows(growth: Growth, seen: list[Seen], n_rows: int) -> Iterator[tuple
     """Yield what a growth has queued, with the rows of the node that it is about; None if it is about no node."""
     step = -1
     for one in seen[growth.first : growth.stop]:
-        step += one.name == "select_node"
+        step += one.name == "pop_best_leaf"
         left, right = children(growth, step) if step >= 0 else (n_rows, 0)
         member = one.arguments.get("member", one.arguments.get("first_member"))
         if one.name.startswith("partition"):
@@ -92,7 +92,7 @@ def growth_rows(growth: Growth, seen: list[Seen], n_rows: int) -> Iterator[tuple
             yield one, None
         elif member == ROOT:
             yield one, n_rows
-        elif member == SMALLER or one.name.startswith(("sweep_", "choose_cut")):
+        elif member == SMALLER or one.name.startswith(("sweep_", "choose_split")):
             yield one, min(left, right)
         else:
             yield one, left if member == LEFT_CHILD else right

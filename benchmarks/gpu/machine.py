@@ -19,7 +19,7 @@ from gpuboost.backends.cuda.kernels import Kernel, signature
 MICRO = {
     "micro_atomics": "cycles:i8* sink:i4* ways:i4 same_address:i4 value:i4 repeats:i4",
     "micro_nothing": "",
-    "micro_many": " ".join([f"a{i}:i4*?" for i in range(10)] + [f"n{i}:i4" for i in range(13)]),
+    "micro_many": " ".join([f"a{i}:i4*?" for i in range(9)] + ["sizes:HistogramSizes"]),
     "micro_spin": "cycles:i8",
 }
 BACKLOG_CYCLES = 12_000_000

@@ -3,7 +3,7 @@
 // micro_atomics  every thread adds `repeats` * UNROLLED times to shared memory; `ways` lanes of a warp meet in one bank, in different
 //                words or (same_address) in one. grid (any), block up to 1024, 32 KB of static shared memory. cycles[block] is what
 //                the block took, 0 where there is no clock. `value` is an argument, as adding a constant 1 is another instruction.
-// micro_nothing  an empty kernel. micro_many: one with the arguments of `histogram`, in number.
+// micro_nothing  an empty kernel. micro_many: one with arguments of the sizes of those of `histogram`.
 // micro_spin     waits for so many cycles. grid (1), block 32.
 //
 // cycles  int64 [gridDim.x]        sink  int32 [gridDim.x]: keeps the additions from being removed
@@ -43,9 +43,12 @@ micro_atomics(i64* __restrict__ cycles, int* __restrict__ sink, int ways, int sa
 
 extern "C" __global__ void __launch_bounds__(1024) micro_nothing() {}
 
+struct Sizes {
+    int n[15];
+};
+
 extern "C" __global__ void __launch_bounds__(1024)
-micro_many(int* a0, int* a1, int* a2, int* a3, int* a4, int* a5, int* a6, int* a7, int* a8, int* a9, int n0, int n1, int n2, int n3,
-           int n4, int n5, int n6, int n7, int n8, int n9, int n10, int n11, int n12)
+micro_many(int* a0, int* a1, int* a2, int* a3, int* a4, int* a5, int* a6, int* a7, int* a8, Sizes sizes)
 {
 }
 

@@ -14,7 +14,8 @@ from benchmarks.gpu import queueing
 from benchmarks.gpu.machine import Card, Emulation, open_machine
 from benchmarks.gpu.step import Step, run
 from gpuboost.backends.cuda.gpu import Gpu
-from gpuboost.backends.cuda.kernels import Launch
+from gpuboost.backends.cuda.kernels import STRUCTS
+from gpuboost.backends.cuda.launch import Launch
 
 UNROLLED = 8
 """As in ``micro.cu``."""
@@ -88,8 +89,8 @@ def host_seconds(machine: Card | Emulation, queue: Callable[[], Any], times: int
 def launches(step: Step, machine: Card | Emulation) -> dict[str, Any]:
     """Return what a launch costs the host, without arguments and with as many as ``histogram`` has."""
     gpu, times = machine.open_gpu(), step.choose(15, 1)
-    array, number = gpu.empty((1,), np.int32), np.int32(1)
-    many = (*[array] * 10, *[number] * 13)
+    array, sizes = gpu.empty((1,), np.int32), np.zeros((), STRUCTS["HistogramSizes"])
+    many = (*[array] * 9, sizes)
     found: dict[str, Any] = {}
     for name, arguments in (("micro_nothing", ()), ("micro_many", many)):
         launch = Launch(machine.kernels[name], (1, 1, 1), 32, arguments, 0)

@@ -45,7 +45,7 @@ class Grower:
     def graph(self) -> Way:
         """Capture the recording, and return the way that replays it."""
         (recording,) = self.backend.recordings.values()
-        launch = self.machine.capture(lambda: recording.run(self.backend.gpu, self.stats.quantised))
+        launch = self.machine.capture(lambda: recording.replay(self.backend.gpu, self.stats.quantised))
 
         def replay() -> Frontier:
             frontier = self.backend.start_growth(self.data, self.stats, self.leaves)
@@ -57,7 +57,7 @@ class Grower:
     def result(self, frontier: Frontier) -> tuple[bytes, bytes]:
         """Return the bytes of a grown frontier: its table, and where every row is."""
         leaves: NDArray[Any] = self.backend.get(self.backend.node_of_rows(frontier))
-        return self.backend.get(frontier.work["table"]).tobytes(), leaves.tobytes()
+        return self.backend.get(frontier.work.table).tobytes(), leaves.tobytes()
 
     def poison(self) -> None:
         """Overwrite what a growth must write."""

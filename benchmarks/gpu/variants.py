@@ -17,7 +17,8 @@ from gpuboost.backends.cuda import plan as plan_module
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import SMALLER
-from gpuboost.backends.cuda.kernels import Kernel, Launch, prepare
+from gpuboost.backends.cuda.kernels import Kernel
+from gpuboost.backends.cuda.launch import Launch, prepare
 from gpuboost.backends.cuda.plan import WARP, GrowthPlan
 from gpuboost.backends.frontier import LEFT, SLOT, START, STOP, Frontier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
@@ -85,8 +86,8 @@ class Bench:
         self.stats = AdaBoostMH(HammingTree(leaves), "single-label").row_state(problem).statistics()
         self.data, self.leaves = problem.data, leaves
         frontier = grow(backend, self.data, self.stats, leaves)
-        self.plan: GrowthPlan = frontier.work["plan"]
-        self.histograms = frontier.work["histograms"]
+        self.plan: GrowthPlan = frontier.work.plan
+        self.histograms = frontier.work.histograms
         if not self.plan.kept:
             raise Skip("the histograms do not fit the device's memory")
         self.variants = all_variants(step, self.plan, self.gpu.limits)
@@ -100,15 +101,20 @@ class Bench:
         queued, self.backend.queued = self.backend.queued, None
         return next(item for item in queued if isinstance(item, Launch) and item.kernel.name == "histogram")
 
-    def launch(self, variant: Variant, rows_at_most: int, **changed: Any) -> Launch:
-        """Return a launch of a variant with some arguments changed."""
+    def launch(self, variant: Variant, rows_at_most: int, current: Any = None, **changed: int) -> Launch:
+        """Return a launch of a variant, for other popped nodes and with some sizes changed."""
         plan = variant.plan(self.plan, self.gpu.limits)
         with mock.patch.object(plan_module, "MIN_ROWS", variant.min_rows):
             grid = plan.histogram_grid(plan.tiles[0], rows_at_most, 1, self.stats.n_channels)
-        changed["groups"] = np.int32(plan.groups)
         names = [parameter.name for parameter in self.template.kernel.parameters]
-        arguments = tuple(changed.get(name, old) for name, old in zip(names, self.template.arguments, strict=True))
-        checked = prepare(self.gpu, "histogram", grid, arguments, block=plan.block, shared_bytes=plan.shared_bytes)
+        arguments = dict(zip(names, self.template.arguments, strict=True))
+        sizes = {field: arguments["sizes"][field].item() for field in arguments["sizes"].dtype.names}
+        arguments["sizes"] = {**sizes, "groups": plan.groups, **changed}
+        if current is not None:
+            arguments["current"] = current
+        checked = prepare(
+            self.gpu, "histogram", grid, tuple(arguments.values()), block=plan.block, shared_bytes=plan.shared_bytes
+        )
         return replace(checked, kernel=kernel_of(self.machine, variant.min_rows))
 
     def middle(self) -> tuple[int, int, int]:
@@ -154,7 +160,7 @@ def measure(step: Step, machine: Card | Emulation, backend: CudaBackend, problem
     n_rows = bench.stats.quantised.shape[1]
     node, rows, slot = bench.middle()
     current = bench.gpu.put(np.array([node], np.int64))
-    launches = [bench.launch(v, n_rows // 2, member=np.int32(SMALLER), current=current) for v in bench.variants]
+    launches = [bench.launch(v, n_rows // 2, current=current, member=SMALLER) for v in bench.variants]
     middle = bench.times(launches, slot)
     backend.start_growth(bench.data, bench.stats, bench.leaves)  # the rows are in order again
     root = bench.times([bench.launch(v, n_rows) for v in bench.variants], 0)

@@ -27,7 +27,7 @@ class Seen:
     name : str
         The kernel, or "(zero)" or "(put)".
     arguments : dict
-        A kernel's scalar arguments by name, and the sizes in bytes of its arrays.
+        A kernel's scalar arguments and the fields of its structs by name, and the sizes in bytes of its arrays.
     stopwatch : Stopwatch
     """
 
@@ -97,11 +97,19 @@ class WatchedGpu:
         if not self.is_timed:
             self.gpu.launch(kernel, grid, block, arguments, shared_bytes)
             return
-        named = {
-            p.name: a.nbytes if p.is_array else a for p, a in zip(kernel.parameters, arguments, strict=True) if a is not None
-        }
-        with self._noted(kernel.name, named):
+        with self._noted(kernel.name, named(kernel, arguments)):
             self.gpu.launch(kernel, grid, block, arguments, shared_bytes)
+
+
+def named(kernel: Kernel, arguments: tuple[Argument, ...]) -> dict[str, int]:
+    """Return what `Seen` keeps of a launch's arguments."""
+    found: dict[str, int] = {}
+    for parameter, argument in zip(kernel.parameters, arguments, strict=True):
+        if parameter.dtype.names:
+            found |= {field: argument[field].item() for field in parameter.dtype.names if argument[field].ndim == 0}
+        elif argument is not None:
+            found[parameter.name] = argument.nbytes if parameter.is_array else argument
+    return found
 
 
 @dataclass(frozen=True)

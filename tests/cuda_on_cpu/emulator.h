@@ -372,6 +372,7 @@ template <class T> constexpr Type type_of()
                       : std::is_signed_v<Value>            ? 'i'
                                                            : 'u';
     if constexpr (std::is_void_v<Value>) return {'*', '?', '0'};
+    else if constexpr (std::is_class_v<T>) return {'s', (char)('0' + sizeof(T) / 40), (char)('0' + sizeof(T) / 4 % 10)};
     else return {std::is_pointer_v<T> ? '*' : ' ', kind, (char)('0' + sizeof(Value))};
 }
 
@@ -380,9 +381,17 @@ template <auto kernel> struct Entry;
 template <class... Parameters, void (*kernel)(Parameters...)> struct Entry<kernel> {
     static constexpr Type types[] = {type_of<Parameters>()..., {}};
 
+    // Where the slots of an argument begin.
+    static constexpr size_t offset_of(size_t argument)
+    {
+        constexpr size_t sizes[] = {sizeof(Parameters)..., 0};
+        size_t offset = 0;
+        for (size_t i = 0; i < argument; ++i) offset += (sizes[i] + 7) / 8 * 8;
+        return offset;
+    }
     template <size_t... I> static void call(const char* slots, std::index_sequence<I...>)
     {
-        kernel(*reinterpret_cast<const Parameters*>(slots + 8 * I)...);
+        kernel(*reinterpret_cast<const Parameters*>(slots + offset_of(I))...);
     }
     static void run(const void* slots)
     {

@@ -35,7 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.kernels import MAX_GRID, Kernel
+from gpuboost.backends.cuda.kernels import Kernel, Parameter
+from gpuboost.backends.cuda.launch import MAX_GRID
 from tests.cuda_on_cpu.device_array import DeviceArray
 
 HERE = Path(__file__).resolve().parent
@@ -280,13 +281,13 @@ class CompiledKernel:
         check_signature(kernel, row)
         self.kernel = kernel
         self._run = row.run
-        self._slots = struct.Struct("<" + "".join("Q" if p.is_array else FORMATS[p.dtype.str[1:]] for p in kernel.parameters))
+        self._slots = struct.Struct("<" + "".join(map(slot_format, kernel.parameters)))
 
     def launch(
         self,
         grid: tuple[int, int, int],
         block: int,
-        arguments: tuple[DeviceArray | np.generic | None, ...],
+        arguments: tuple[DeviceArray | np.generic | np.ndarray[Any, Any] | None, ...],
         *,
         shared_bytes: int = 0,
         shared_limit: int = SHARED_WITHOUT_OPT_IN,
@@ -300,7 +301,7 @@ class CompiledKernel:
         grid : tuple of int
         block : int
         arguments : tuple
-            Arrays and scalars of just the registered dtypes; None is a null pointer.
+            Arrays, structs and scalars of just the registered dtypes; None is a null pointer.
         shared_bytes : int
             Dynamic shared memory.
         shared_limit : int
@@ -320,9 +321,7 @@ class CompiledKernel:
         self._check_launch(grid, block, shared_bytes, shared_limit)
         self._check_arguments(arguments)
         with LOCK, exact_copies(arguments) if sanitizer() == "asan" else nullcontext(arguments) as arguments:
-            slots = self._slots.pack(
-                *(argument.address if isinstance(argument, DeviceArray) else argument or 0 for argument in arguments)
-            )
+            slots = self._slots.pack(*map(slot_value, arguments))
             error = runtime().emulator_launch(
                 self._run, slots, *grid, block, shared_bytes, shared_limit, ORDERS.index(order), seed % 2**64
             )
@@ -345,9 +344,9 @@ class CompiledKernel:
         for parameter, argument in zip(parameters, arguments, strict=True):
             if parameter.is_array and argument is None:
                 continue
-            wanted = DeviceArray if parameter.is_array else np.generic
+            wanted: type = DeviceArray if parameter.is_array else np.ndarray if parameter.dtype.names else np.generic
             if not isinstance(argument, wanted) or argument.dtype != parameter.dtype:
-                what = "a device array" if parameter.is_array else "a NumPy scalar"
+                what = {DeviceArray: "a device array", np.ndarray: "a struct", np.generic: "a NumPy scalar"}[wanted]
                 got = getattr(argument, "dtype", type(argument).__name__)
                 raise TypeError(f"{self.kernel.name}({parameter.name}) takes {what} of {parameter.dtype}, got {got}")
             if parameter.is_array and not argument.flags.c_contiguous:
@@ -356,11 +355,34 @@ class CompiledKernel:
                 )
 
 
+def slot_format(parameter: Parameter) -> str:
+    """Return how an argument stands in its slots of 8 bytes; a struct takes several."""
+    if parameter.is_array:
+        return "Q"
+    if parameter.dtype.names:
+        return f"{-(-parameter.dtype.itemsize // 8) * 8}s"
+    return FORMATS[parameter.dtype.str[1:]]
+
+
+def slot_value(argument: Any) -> Any:
+    """Return an argument as `struct` packs it."""
+    if isinstance(argument, DeviceArray):
+        return argument.address
+    return argument.tobytes() if isinstance(argument, np.ndarray) else argument or 0
+
+
+def type_name(parameter: Parameter) -> str:
+    """Return the type of a parameter as the compiled kernels write it."""
+    if parameter.dtype.names:
+        return f"{parameter.dtype.itemsize // 4:02d}s"
+    return f"{parameter.dtype.str[1:]}{'*' if parameter.is_array else ''}"
+
+
 def check_signature(kernel: Kernel, row: Row) -> None:
     """Raise a TypeError that names the parameter in which the registered and the compiled kernel differ."""
     letters, names = row.types.decode(), row.parameters.decode().split()
     compiled = [f"{name}:{letters[3 * i + 1 : 3 * i + 3]}{letters[3 * i].strip()}" for i, name in enumerate(names)]
-    registered = [f"{p.name}:{p.dtype.str[1:]}{'*' if p.is_array else ''}" for p in kernel.parameters]
+    registered = [f"{p.name}:{type_name(p)}" for p in kernel.parameters]
     for place, (ours, theirs) in enumerate(zip_longest(registered, compiled, fillvalue="nothing"), start=1):
         if ours != theirs:
             raise TypeError(f"{kernel.name}: parameter {place} is registered as {ours}, but {kernel.file}.cu has {theirs}")

@@ -52,8 +52,9 @@ void* static_shared(size_t size, Place place);
 // An entry point of a file of kernels; a table of these ends with a null name.
 struct Kernel {
     const char* name;
-    void (*run)(const void* slots);  // of one thread; an argument stands at the start of each slot of 8 bytes
-    const char* types;               // three letters a parameter: '*' or ' ', then i, u, f or ?, then its size in bytes
+    void (*run)(const void* slots);  // of one thread; arguments stand at the start of slots of 8 bytes
+    const char* types;               // three letters a parameter: '*' or ' ', then i, u, f or ?, then its size in bytes;
+                                     // 's' and how many times 4 bytes it has, of a struct
     const char* parameters;          // their names, separated by blanks
     int max_block;                   // of __launch_bounds__
 };

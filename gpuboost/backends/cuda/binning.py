@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.gpu import DeviceMatrix, Gpu
-from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, launch
+from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
+from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.cuda.matrix import BLOCK_FEATURES, CudaMatrix
 from gpuboost.binning import BinMapper
 
@@ -32,9 +33,17 @@ def encode(gpu: Gpu, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None) -
 
     def write(matrix: DeviceMatrix, chosen: Any, first: int, n: int) -> None:
         grid = (max(1, min(-(-n // ROWS_AT_ONCE), 65_535)), len(codes))
-        kind = KINDS.index(matrix.dtype.str[1:])
-        sizes = (n, first, n_rows, n_columns)
-        launch(gpu, "bin", grid, (matrix.values, kind, *matrix.strides, chosen, cuts, offsets, codes, *sizes))
+        row_stride, column_stride = matrix.strides
+        sizes = {
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+            "kind": KINDS.index(matrix.dtype.str[1:]),
+            "n_rows": n,
+            "first_row": first,
+            "n_code_rows": n_rows,
+            "n_features": n_columns,
+        }
+        launch(gpu, "bin", grid, (matrix.values, chosen, cuts, offsets, codes, sizes))
 
     on_device = gpu.adopt(X)
     if on_device is not None:

@@ -88,7 +88,7 @@ class Gpu(Protocol):
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
     ) -> None:
-        """Queue a kernel. The arguments have been checked by `gpuboost.backends.cuda.kernels.launch`."""
+        """Queue a kernel. The arguments have been checked by `gpuboost.backends.cuda.launch.launch`."""
         ...
 
     def adopt(self, matrix: Any) -> DeviceMatrix | None:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
-from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, Launch, prepare
-from gpuboost.backends.cuda.matrix import CudaMatrix
-from gpuboost.backends.cuda.plan import Columns, GrowthPlan, Tile, plan_growth
+from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
+from gpuboost.backends.cuda.launch import Launch, prepare
+from gpuboost.backends.cuda.matrix import CudaMatrix, DeviceColumns
+from gpuboost.backends.cuda.plan import GrowthPlan, Tile, plan_growth
 from gpuboost.backends.frontier import SLOT, WHOLE, Frontier, GrowthScope, root_bounds
 from gpuboost.backends.statistics import Stats
 
@@ -26,47 +27,85 @@ ROOT, SMALLER, _, LEFT_CHILD, RIGHT_CHILD = range(5)
 """Which of the nodes of an expansion a kernel works on, as in ``common.cuh``."""
 
 
-class GrowthColumns:
-    """What the growth kernels read of a matrix, besides its codes.
+@dataclass(frozen=True, eq=False)
+class GrowthWork:
+    """What a growth works in: `gpuboost.backends.frontier.Frontier.work` of this backend. Buffers are kept between rounds.
 
     Attributes
     ----------
-    columns : Columns
-    words, features, n_bins, bin_offset : device arrays of int32
-    has_missing : device array of uint8
+    plan : GrowthPlan
+    columns : DeviceColumns
+    bins : device array of int32, shape (n_features padded, 2)
+        Those of ``columns``, or those of the features that this growth may split.
+    table : device array of int64, shape (n_trees, max_nodes, N_COLUMNS + 2 * n_channels)
+        Node records, see ``common.cuh``.
+    rows, sorted : device arrays of int32, shape (n_lists, n)
+        Row numbers by node, and scratch of a partition. A list a tree, or one for all trees that start from stretches of it.
+    cursors : device array of int32, shape (n_trees, 2)
+        Zero between partitions.
+    histograms : device array of int32, shape (n_slots, n_trees, bins, n_channels)
+    scores, places : device arrays of int64 and int32, shape (n_trees, 2, n_features)
+        The best split of each feature.
+    best : device array of int64, shape (n_trees, 2)
+        The best score of the tiles so far.
+    sum_abs : device array of int64, shape (n_trees, n_classes), optional
+        Of the roots, for the criterion "rebel".
+    stride, quantised_stride : int
+        From a tree's rows, and a tree's statistics, to the next tree's; see ``init_roots.cu``.
     """
 
-    def __init__(self, gpu: Gpu, data: CudaMatrix) -> None:
-        self.columns = columns = Columns.of(data.n_bins, data.usable)
-        has_missing = np.zeros(len(columns.n_bins), np.uint8)
-        has_missing[: data.n_features] = data.has_missing
-        self.words, self.features = gpu.put(columns.words), gpu.put(columns.features)
-        self.n_bins, self.bin_offset = gpu.put(columns.n_bins), gpu.put(columns.offsets)
-        self.has_missing, self.skipped = gpu.put(has_missing), gpu.put(data.skipped)
-        self.plans: dict[tuple[int, ...], GrowthPlan] = {}
+    plan: GrowthPlan
+    columns: DeviceColumns
+    bins: GpuArray
+    table: GpuArray
+    rows: GpuArray
+    sorted: GpuArray
+    cursors: GpuArray
+    histograms: GpuArray
+    scores: GpuArray
+    places: GpuArray
+    best: GpuArray
+    sum_abs: GpuArray | None
+    stride: int
+    quantised_stride: int
+
+    @property
+    def n_trees(self) -> int:
+        return int(self.table.shape[0])
+
+    @property
+    def max_nodes(self) -> int:
+        return int(self.table.shape[1])
+
+
+def work_of(frontier: Frontier) -> GrowthWork:
+    """Return what a frontier of this backend works in."""
+    work: GrowthWork = frontier.work
+    return work
 
 
 STATISTICS = object()
-"""Stands in a recording for the statistics of the day."""
+"""Stands in a recording for the statistics of the round that is replayed."""
 
 
 @dataclass(frozen=True)
 class Recording:
     """What a growth has queued: launches, and arrays that were set to zero.
 
-    It is checked once and queued again every round, as checking takes longer than queueing. Only the statistics change, and
-    the contents of the arrays that a start fills: what is queued here does not know how many rows it has.
+    Launches are checked when they are recorded, and queued without checks in later rounds, as checking takes longer than
+    queueing. Only the statistics differ between rounds, and the contents of the arrays that `CudaGrowth.start_growth` fills:
+    no recorded launch depends on how many rows a tree starts from.
     """
 
     queued: list[Launch | GpuArray]
-    owner: GrowthColumns  # kept, so that its id stays its own
+    owner: DeviceColumns  # kept, so that its id stays its own
 
     @classmethod
-    def of(cls, queued: list[Launch | GpuArray], quantised: GpuArray, owner: GrowthColumns) -> Recording:
+    def of(cls, queued: list[Launch | GpuArray], quantised: GpuArray, owner: DeviceColumns) -> Recording:
         """Return the recording of what has been queued for the statistics ``quantised``."""
         return cls([item.replace(quantised, STATISTICS) if isinstance(item, Launch) else item for item in queued], owner)
 
-    def run(self, gpu: Gpu, quantised: GpuArray) -> None:
+    def replay(self, gpu: Gpu, quantised: GpuArray) -> None:
         """Queue all of it again for other statistics."""
         for item in self.queued:
             if isinstance(item, Launch):
@@ -82,7 +121,7 @@ class CudaGrowth:
     buffers: dict[str, GpuArray]
     recordings: dict[tuple[int | str, ...], Recording]
     queued: list[Launch | GpuArray] | None = None
-    """What has been queued since `frequency_weight` began to record."""
+    """What has been queued since `run` began to record."""
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> GpuArray:
         """Return an array in memory that is kept between rounds. Its contents are left over, or zero if it is new."""
@@ -112,93 +151,118 @@ class CudaGrowth:
     # ---- the frontier ------------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: CudaMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
-        n_sets, n_rows, n_channels = stats.quantised.shape
+        n_rows, n_channels = stats.quantised.shape[1:]
         n_started = n_rows if scope.sample_indices is None else scope.sample_indices.shape[0]
-        n_trees, max_nodes = len(root_bounds(stats, scope, n_started)), 2 * max_leaves - 1
+        work = self._work(data, stats, max_leaves, scope, len(root_bounds(stats, scope, n_started)))
+        table, current = work.table, self._buffer("current", (work.n_trees,), np.int64)
+        grid = (self._grid(n_started), work.n_trees)
+        self._launch(
+            "init_roots",
+            grid,
+            work.rows,
+            table,
+            current,
+            scope.sample_indices,
+            None if scope.bounds is None else self.gpu.put(scope.bounds.astype(np.int64)),
+            n_started,
+            work.stride,
+            work.max_nodes,
+            n_channels,
+        )
+        if work.sum_abs is not None:
+            self.gpu.zero(work.sum_abs)
+        self._launch(
+            "root_totals",
+            grid,
+            work.rows,
+            stats.quantised,
+            table,
+            work.sum_abs,
+            work.stride,
+            work.quantised_stride,
+            work.max_nodes,
+            stats.n_classes,
+            n_channels,
+        )
+        totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
+        return Frontier(data, stats, work.rows[:, :n_started], table[:, :, :N_COLUMNS], totals, edges, current, work=work)
+
+    def _work(self, data: CudaMatrix, stats: Stats, max_leaves: int, scope: GrowthScope, n_trees: int) -> GrowthWork:
+        """Return the buffers of a growth of ``n_trees`` trees."""
+        n_sets, n_rows, n_channels = stats.quantised.shape
         # Trees have a list of rows each, or stretches of one list, which is not longer than all of these.
         n_lists, length, stride = (n_sets, n_rows, n_rows) if scope.bounds is None else (1, n_sets * n_rows, 0)
-        q_stride = n_rows if n_sets > 1 else 0
-        work: dict[str, Any] = {"stride": stride, "q_stride": q_stride}
-        work["table"] = table = self._buffer("table", (n_trees, max_nodes, N_COLUMNS + 2 * n_channels), np.int64)
-        work["rows"] = rows = self._buffer("rows", (n_lists, length), np.int32)
-        work["sorted"] = self._buffer("sorted", (n_lists, length), np.int32)
-        work["cursors"] = self._buffer("cursors", (n_trees, 2), np.int32)  # zero when new, and left so by every partition
-        current = self._buffer("current", (n_trees,), np.int64)
-        work["plan"] = plan = self._plan(data, n_trees, stats, max_leaves)
-        work["histograms"] = self._buffer("histograms", (plan.n_slots, n_trees, plan.tile_bins, n_channels), np.int32)
+        table = self._buffer("table", (n_trees, 2 * max_leaves - 1, N_COLUMNS + 2 * n_channels), np.int64)
+        rows, scratch = (self._buffer(name, (n_lists, length), np.int32) for name in ("rows", "sorted"))
+        cursors = self._buffer("cursors", (n_trees, 2), np.int32)  # zero when new, and left so by every partition
+        plan = self._plan(data, n_trees, stats, max_leaves)
         of_features = (n_trees, 2, max(tile.n_features for tile in plan.tiles))
-        work["scores"] = self._buffer("scores", of_features, np.int64)
-        work["places"] = self._buffer("places", of_features, np.int32)
-        work["best"] = self._buffer("best", (n_trees, 2), np.int64)
-        work["n_bins"] = self._chosen_bins(data, scope.feature_mask)
-
-        bounds = None if scope.bounds is None else self.gpu.put(scope.bounds.astype(np.int64))
-        grid = (self._grid(n_started), n_trees)
-        own = (rows, table, current, scope.sample_indices, bounds)
-        self._launch("plant", grid, *own, n_started, stride, max_nodes, n_channels)
-        work["sum_abs"] = sum_abs = (
-            self._buffer("sum_abs", (n_trees, stats.n_classes), np.int64) if stats.criterion == "rebel" else None
+        is_rebel = stats.criterion == "rebel"
+        return GrowthWork(
+            plan=plan,
+            columns=data.columns,
+            bins=self._chosen_bins(data.columns, scope.feature_mask),
+            table=table,
+            rows=rows,
+            sorted=scratch,
+            cursors=cursors,
+            histograms=self._buffer("histograms", (plan.n_slots, n_trees, plan.tile_bins, n_channels), np.int32),
+            scores=self._buffer("scores", of_features, np.int64),
+            places=self._buffer("places", of_features, np.int32),
+            best=self._buffer("best", (n_trees, 2), np.int64),
+            sum_abs=self._buffer("sum_abs", (n_trees, stats.n_classes), np.int64) if is_rebel else None,
+            stride=stride,
+            quantised_stride=n_rows if n_sets > 1 else 0,
         )
-        if sum_abs is not None:
-            self.gpu.zero(sum_abs)
-        sizes = (stride, q_stride, max_nodes, stats.n_classes, n_channels)
-        self._launch("root_totals", grid, rows, stats.quantised, table, sum_abs, *sizes)
-        totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
-        return Frontier(data, stats, rows[:, :n_started], table[:, :, :N_COLUMNS], totals, edges, current, work=work)
 
-    def _chosen_bins(self, data: CudaMatrix, features: NDArray[np.bool_] | None) -> GpuArray:
-        """Return the bins of every feature, 0 of one that cannot be cut."""
-        growth = self._columns(data)
+    def _chosen_bins(self, columns: DeviceColumns, features: NDArray[np.bool_] | None) -> GpuArray:
+        """Return the bins of every feature, 0 of one that may not be split."""
         if features is None:
-            return growth.n_bins
-        n_padded = growth.n_bins.shape[0]
+            return columns.bins
+        n_padded = columns.bins.shape[0]
         chosen = np.zeros(n_padded, np.uint8)
         chosen[: len(features)] = features
-        bins = self._buffer("n_bins", (n_padded,), np.int32)
-        self._launch("choose_features", (self._grid(n_padded),), growth.n_bins, self.gpu.put(chosen), bins, n_padded)
+        bins = self._buffer("bins", (n_padded, 2), np.int32)
+        self._launch("choose_features", (self._grid(n_padded),), columns.bins, self.gpu.put(chosen), bins, n_padded)
         return bins
-
-    def _columns(self, data: CudaMatrix) -> GrowthColumns:
-        growth: GrowthColumns = data.growth or GrowthColumns(self.gpu, data)
-        data.growth = growth
-        return growth
 
     def _plan(self, data: CudaMatrix, n_trees: int, stats: Stats, max_leaves: int) -> GrowthPlan:
         """Return the plan for a batch; it is made once, before the first tree."""
-        growth, (n_sets, n_rows, n_channels) = self._columns(data), stats.quantised.shape
+        columns, (n_sets, n_rows, n_channels) = data.columns, stats.quantised.shape
         key = (n_trees, n_channels, max_leaves)
-        if key not in growth.plans:
+        if key not in columns.plans:
             self.buffers.pop("histograms", None)  # another plan's
             self.recordings.clear()  # they hold it, too
             stride = int(data.n_bins.max(initial=2))
             # The next round's statistics are made while this round's are still there; and there are the rows' leaves.
             free = max(0, self.gpu.free_bytes() - 4 * n_sets * n_rows * (n_channels + 1))
-            growth.plans[key] = plan_growth(growth.columns, stride, n_trees, n_channels, max_leaves, free, self.gpu.limits)
-        return growth.plans[key]
+            columns.plans[key] = plan_growth(columns.host, stride, n_trees, n_channels, max_leaves, free, self.gpu.limits)
+        return columns.plans[key]
 
     def read_nodes(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        table = self.gpu.get(frontier.work["table"])
+        table = self.gpu.get(work_of(frontier).table)
         n_channels = frontier.stats.n_channels
         return table[:, :, :N_COLUMNS], table[:, :, N_COLUMNS + n_channels :]
 
     def read_totals(self, frontier: Frontier) -> NDArray[np.int64]:
-        table = self.gpu.get(frontier.work["table"])
+        table = self.gpu.get(work_of(frontier).table)
         return table[:, :, N_COLUMNS : N_COLUMNS + frontier.stats.n_channels]
 
-    def run(self, frontier: Frontier, steps: Callable[[], None]) -> None:
-        stats, growth, max_leaves = frontier.stats, self._columns(frontier.data), (frontier.nodes.shape[1] + 1) // 2
-        starts = (len(frontier.current), frontier.work["stride"], frontier.work["n_bins"] is growth.n_bins)
-        key = (id(growth), *stats.quantised.shape, stats.n_classes, stats.min_count, stats.criterion, max_leaves, *starts)
+    def run(self, frontier: Frontier, grow_steps: Callable[[], None]) -> None:
+        stats, work, max_leaves = frontier.stats, work_of(frontier), (frontier.nodes.shape[1] + 1) // 2
+        scope = (work.n_trees, work.stride, work.bins is work.columns.bins)
+        problem = (*stats.quantised.shape, stats.n_classes, stats.min_count, stats.criterion, max_leaves)
+        key = (id(work.columns), *problem, *scope)
         try:
             if key in self.recordings:
-                self.recordings[key].run(self.gpu, stats.quantised)
+                self.recordings[key].replay(self.gpu, stats.quantised)
                 frontier.step = max_leaves - 1
             elif max_leaves > ASK_EVERY:
-                steps()
+                grow_steps()
             else:
                 self.queued = []
-                steps()
-                self.recordings[key] = Recording.of(self.queued, stats.quantised, growth)
+                grow_steps()
+                self.recordings[key] = Recording.of(self.queued, stats.quantised, work.columns)
         except BaseException:  # a growth that stops between two launches may leave them other than zero
             self.buffers.pop("cursors", None)
             raise
@@ -208,7 +272,7 @@ class CudaGrowth:
     # ---- a step ------------------------------------------------------------------------------------------------------------
 
     def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        plan: GrowthPlan = frontier.work["plan"]
+        plan = work_of(frontier).plan
         is_root = len(nodes) == 1
         for tile in plan.tiles:
             if plan.kept:
@@ -219,135 +283,154 @@ class CudaGrowth:
             self._sweep(frontier, tile, ROOT if is_root else LEFT_CHILD, len(nodes))
 
     def _histogram(self, frontier: Frontier, tile: Tile, member: int, slot: int) -> None:
-        """Sum the histograms of a node of every tree into ``slot``, and complete them and their siblings'."""
-        data, work, current = frontier.data, frontier.work, frontier.current
-        growth, plan, table, histograms = self._columns(data), work["plan"], work["table"], work["histograms"]
-        (_, n_rows, n_channels), n_trees = frontier.stats.quantised.shape, len(current)
-        self._zero(histograms[slot])
-        rows_at_most = n_rows // 2 if member == SMALLER else n_rows
+        """Sum the histograms of a node of every tree into ``slot``, fill their skipped bins, and subtract for siblings."""
+        work, stats, current = work_of(frontier), frontier.stats, frontier.current
+        columns, plan = work.columns, work.plan
+        n_rows, n_channels = stats.quantised.shape[1:]
+        self._zero(work.histograms[slot])
+        batch = {"n_trees": work.n_trees, "max_nodes": work.max_nodes, "n_channels": n_channels}
+        node = {"member": member, "first_bin": tile.first_bin, "bins_in_tile": plan.tile_bins}
         self._launch(
             "histogram",
-            plan.histogram_grid(tile, rows_at_most, n_trees, n_channels),
-            data.codes.view(np.uint32),
-            growth.skipped.view(np.uint32),
-            growth.words,
-            work["n_bins"],
-            growth.bin_offset,
-            work["rows"],
-            frontier.stats.quantised,
-            table,
+            plan.histogram_grid(tile, n_rows // 2 if member == SMALLER else n_rows, work.n_trees, n_channels),
+            frontier.data.codes.view(np.uint32),
+            columns.skipped.view(np.uint32),
+            columns.words,
+            work.bins,
+            work.rows,
+            stats.quantised,
+            work.table,
             current,
-            histograms,
-            n_rows,
-            work["stride"],
-            work["q_stride"],
-            table.shape[1],
-            n_channels,
-            member,
-            n_trees,
-            tile.first_word,
-            tile.n_words,
-            plan.lanes.words,
-            plan.lanes.channels,
-            plan.groups,
-            plan.bins_stride,
-            tile.first_bin,
-            plan.tile_bins,
+            work.histograms,
+            {
+                **batch,
+                **node,
+                "n_rows": n_rows,
+                "stride": work.stride,
+                "quantised_stride": work.quantised_stride,
+                "first_word": tile.first_word,
+                "n_words": tile.n_words,
+                "words_per_tile": plan.lanes.words,
+                "channels_per_tile": plan.lanes.channels,
+                "groups": plan.groups,
+                "bins_stride": plan.bins_stride,
+            },
             block=plan.block,
             shared=plan.shared_bytes,
         )
         self._launch(
             "siblings",
-            (tile.n_features, n_trees),
-            growth.skipped,
-            growth.features,
-            work["n_bins"],
-            growth.bin_offset,
-            table,
+            (tile.n_features, work.n_trees),
+            columns.skipped,
+            columns.features,
+            work.bins,
+            work.table,
             current,
-            histograms,
-            n_trees,
-            table.shape[1],
-            n_channels,
-            member,
-            tile.first_feature,
-            tile.first_bin,
-            plan.tile_bins,
+            work.histograms,
+            {**batch, **node, "first_feature": tile.first_feature},
             shared=4 * n_channels,
         )
 
     def _sweep(self, frontier: Frontier, tile: Tile, first_member: int, n_members: int) -> None:
-        """Find the best cut of one or two nodes of every tree."""
-        stats, growth, work, current = frontier.stats, self._columns(frontier.data), frontier.work, frontier.current
-        plan, table, histograms, scores, places = (work[n] for n in ("plan", "table", "histograms", "scores", "places"))
-        n_trees = len(current)
+        """Find the best split of one or two nodes of every tree."""
+        stats, work, current = frontier.stats, work_of(frontier), frontier.current
+        columns = work.columns
+        sizes = {
+            "n_trees": work.n_trees,
+            "max_nodes": work.max_nodes,
+            "n_classes": stats.n_classes,
+            "n_channels": stats.n_channels,
+            "n_voting": stats.n_voting,
+            "min_count": stats.min_count,
+            "first_member": first_member,
+            "kept": int(work.plan.kept),
+            "first_feature": tile.first_feature,
+            "n_features": tile.n_features,
+            "first_bin": tile.first_bin,
+            "bins_in_tile": work.plan.tile_bins,
+        }
         self._launch(
             f"sweep_{stats.criterion}",
-            (tile.n_features, n_members, n_trees),
-            growth.features,
-            work["n_bins"],
-            growth.bin_offset,
-            growth.has_missing,
-            table,
+            (tile.n_features, n_members, work.n_trees),
+            columns.features,
+            work.bins,
+            columns.has_missing,
+            work.table,
             current,
-            histograms,
-            *([] if work["sum_abs"] is None else [work["sum_abs"]]),
-            scores,
-            places,
-            n_trees,
-            table.shape[1],
-            stats.n_classes,
-            stats.n_channels,
-            stats.min_count,
-            first_member,
-            int(plan.kept),
-            tile.first_feature,
-            tile.first_bin,
-            plan.tile_bins,
+            work.histograms,
+            *([] if work.sum_abs is None else [work.sum_abs]),
+            work.scores,
+            work.places,
+            sizes,
             shared=4 * N_WARPS * stats.n_channels,
         )
         self._launch(
-            "choose_cut",
-            (n_members, n_trees),
-            growth.features,
-            growth.bin_offset,
-            table,
+            "choose_split",
+            (n_members, work.n_trees),
+            columns.features,
+            work.bins,
+            work.table,
             current,
-            histograms,
-            scores,
-            places,
-            work["best"],
-            n_trees,
-            table.shape[1],
-            stats.n_voting,
-            stats.n_channels,
-            first_member,
-            int(plan.kept),
-            tile.n_features,
-            tile.first_feature,
-            tile.first_bin,
-            plan.tile_bins,
+            work.histograms,
+            work.scores,
+            work.places,
+            work.best,
+            sizes,
             shared=4 * stats.n_channels,
         )
 
     def pop_best_leaf(self, frontier: Frontier) -> bool:
         """Pop on the device. Only the device knows whether a tree still grows, and it is asked now and then."""
-        table, n_channels = frontier.work["table"], frontier.stats.n_channels
-        grid = (len(table),)
-        self._launch("select_node", grid, table, frontier.current, table.shape[1], n_channels, frontier.step, block=32)
+        work, n_channels = work_of(frontier), frontier.stats.n_channels
+        self._launch(
+            "pop_best_leaf",
+            (work.n_trees,),
+            work.table,
+            frontier.current,
+            work.max_nodes,
+            n_channels,
+            frontier.step,
+            block=32,
+        )
         frontier.step += 1
         return frontier.step % ASK_EVERY != 0 or bool((self.gpu.get(frontier.current) >= 0).any())
 
     def partition(self, frontier: Frontier) -> None:
-        (_, n_rows, n_channels), work, table = frontier.stats.quantised.shape, frontier.work, frontier.work["table"]
-        own = (work["rows"], work["sorted"], table, frontier.current, work["cursors"])
-        grid, sizes = (self._grid(n_rows), len(frontier.current)), (work["stride"], table.shape[1])
-        self._launch("partition_rows", grid, frontier.data.codes, *own, n_rows, *sizes, n_channels)
-        self._launch("partition_nodes", grid, *own, *sizes, frontier.stats.n_voting, n_channels, frontier.step)
+        work, current = work_of(frontier), frontier.current
+        n_rows, n_channels = frontier.stats.quantised.shape[1:]
+        grid = (self._grid(n_rows), work.n_trees)
+        self._launch(
+            "partition_rows",
+            grid,
+            frontier.data.codes,
+            work.rows,
+            work.sorted,
+            work.table,
+            current,
+            work.cursors,
+            n_rows,
+            work.stride,
+            work.max_nodes,
+            n_channels,
+        )
+        self._launch(
+            "partition_nodes",
+            grid,
+            work.rows,
+            work.sorted,
+            work.table,
+            current,
+            work.cursors,
+            work.stride,
+            work.max_nodes,
+            frontier.stats.n_voting,
+            n_channels,
+            frontier.step,
+        )
 
     def node_of_rows(self, frontier: Frontier) -> GpuArray:
         n_trees, n_rows, n_channels = frontier.stats.quantised.shape
-        table = frontier.work["table"]
+        table = work_of(frontier).table
         out = self.gpu.empty((n_trees, n_rows), np.int32)
         grid = (self._grid(n_rows), table.shape[1], n_trees)
         self._launch("node_of_rows", grid, frontier.rows, table, out, n_rows, table.shape[1], n_channels)

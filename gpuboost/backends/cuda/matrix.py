@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
-from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, MAX_GRID, launch
+from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
+from gpuboost.backends.cuda.launch import MAX_GRID, launch
+from gpuboost.backends.cuda.plan import Columns, GrowthPlan
 from gpuboost.binning import MISSING_CODE, BinnedMatrix
 
 BLOCK_FEATURES = 16
@@ -34,15 +35,12 @@ class CudaMatrix:
     n_bins : ndarray of int32, shape (n_features,)
     fitted_missing : ndarray of bool, shape (n_features,)
         Whether the rows that the cuts were fitted on had missing values.
-    growth : Any
-        What `gpuboost.backends.cuda.growth` keeps of it.
     """
 
     gpu: Gpu
     codes: GpuArray
     n_bins: NDArray[np.int32]
     fitted_missing: NDArray[np.bool_]
-    growth: Any = None
 
     @classmethod
     def load(cls, gpu: Gpu, matrix: BinnedMatrix) -> CudaMatrix:
@@ -93,3 +91,33 @@ class CudaMatrix:
         has_values = self.code_counts[: self.n_features, MISSING_CODE] < self.n_rows
         usable: NDArray[np.bool_] = (self.n_bins > 2) | (self.fitted_missing & has_values)
         return usable
+
+    @cached_property
+    def columns(self) -> DeviceColumns:
+        """What the growth kernels read of the features."""
+        return DeviceColumns(self)
+
+
+class DeviceColumns:
+    """What the growth kernels read of a matrix, besides its codes.
+
+    Attributes
+    ----------
+    host : Columns
+    words, features : device arrays of int32
+    bins : device array of int32, shape (n_features padded to whole words, 2)
+        Bins of each feature, 0 of one that cannot be split, and bins of the features before it.
+    has_missing, skipped : device arrays of uint8
+    plans : dict
+        How batches are grown, by (trees, channels, leaves).
+    """
+
+    def __init__(self, matrix: CudaMatrix) -> None:
+        self.host = host = Columns.of(matrix.n_bins, matrix.usable)
+        has_missing = np.zeros(len(host.n_bins), np.uint8)
+        has_missing[: matrix.n_features] = matrix.has_missing
+        put = matrix.gpu.put
+        self.words, self.features = put(host.words), put(host.features)
+        self.bins = put(np.column_stack([host.n_bins, host.offsets[:-1]]))
+        self.has_missing, self.skipped = put(has_missing), put(matrix.skipped)
+        self.plans: dict[tuple[int, ...], GrowthPlan] = {}

@@ -22,7 +22,7 @@ MIN_ROWS = 256
 SWEEP_BYTES = 4 * 8
 """Shared memory that the sweeps take for a channel: an int32 for each of its eight warps."""
 SWEEP_STATIC_BYTES = 256
-"""More than the rest of the shared memory of the sweeps and of ``choose_cut``."""
+"""More than the rest of the shared memory of the sweeps and of ``choose_split``."""
 MEMORY_SHARE = 0.8
 """The share of the free memory that histograms may take."""
 
@@ -122,7 +122,7 @@ class GrowthPlan:
     n_slots : int
         Histograms that a tree has at a time.
     lanes : Lanes
-    leaf_indices : int
+    groups : int
         How many of a word's four features a block holds in shared memory.
     bins_stride : int
         Bins that shared memory has room for.

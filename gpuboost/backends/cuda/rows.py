@@ -1,7 +1,7 @@
 """The primitives over rows on the device: row state and statistics, and the use of trees.
 
-The host waits only for results that it is asked for. In a round of boosting that is once: `reweight` returns a promise of the
-new maximum, and `statistics` brings it together with all other small results.
+The host waits only for results that it is asked for. In a round of boosting that is once: `reweight` returns a `Pending`
+maximum, and `statistics` fetches it together with all other small results.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
-from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, launch
+from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
+from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.ensemble import Ensemble
@@ -129,19 +130,18 @@ class CudaRows:
         sums: GpuArray,
         shift: int = 0,
     ) -> GpuArray:
-        """Return q with the shift that was ``chosen`` on the device, or with ``shift`` if that is None.
+        """Return quantised rows with the shift that was ``chosen`` on the device, or with ``shift`` if that is None.
 
-        ``sums`` gets the signed sums and the mass.
+        ``sums`` gets the sums of the channels and of the classes' absolute values.
         """
         (n_rows, n_classes), of_row = state.shape, counts.of_row if counts else None
         n_channels = n_classes + (counts is not None)
         quantised = self.gpu.empty((1, n_rows, n_channels), np.int32)  # never reused: other sets have statistics too
         grid, block = self._sums(n_rows, n_channels)
-        results = (quantised, sums[:n_channels], sums[n_channels:])
-        sizes = (n_rows, n_classes, n_channels)
-        launch(
-            self.gpu, "quantise", grid, (state, signs, frequency_weight, of_row, chosen, *results, *sizes, shift), block=block
-        )
+        sizes = {"n_rows": n_rows, "n_classes": n_classes, "n_channels": n_channels, "shift": shift}
+        signed, absolute = sums[:n_channels], sums[n_channels:]
+        arguments = (state, signs, frequency_weight, of_row, chosen, quantised, signed, absolute, sizes)
+        launch(self.gpu, "quantise", grid, arguments, block=block)
         return quantised
 
     def statistics(
@@ -177,21 +177,22 @@ class CudaRows:
         _, n_rows, n_channels = stats.quantised.shape
         flipped, sums = self.gpu.empty(stats.quantised.shape, np.int32), self._zeros(n_channels)
         grid, block = self._sums(n_rows, n_channels)
-        own = (stats.quantised, self._int32(leaf_index), self.put(signs), flipped, sums)
-        launch(self.gpu, "flip", grid, (*own, n_rows, stats.n_classes, n_channels), block=block)
+        rows = (stats.quantised, self._int32(leaf_index))
+        arguments = (*rows, self.put(signs), flipped, sums, n_rows, stats.n_classes, n_channels)
+        launch(self.gpu, "flip", grid, arguments, block=block)
         return Stats(flipped, stats.shift, self.gpu.get(sums), stats.sum_abs, stats.min_count)
 
     def leaf_sums(self, stats: Stats, leaf_index: GpuArray, n_leaves: int) -> tuple[IntArray, IntArray]:
         _, n_rows, n_channels = stats.quantised.shape
         n_classes = stats.n_classes
         classes = min(n_classes, max(1, CELLS // n_leaves))  # of a tile
-        leaf_indices = min(n_leaves, CELLS // classes)
+        leaves = min(n_leaves, CELLS // classes)
         sums = self._zeros(2 * n_leaves * n_classes).reshape(2, n_leaves, n_classes)
         (n_blocks,), block = self._pairs(n_rows, classes, rows_each=16, threads=512)
-        grid = (n_blocks, -(-n_classes // classes), -(-n_leaves // leaf_indices))
-        sizes = (n_rows, n_leaves, n_classes, n_channels, leaf_indices, classes)
-        own = (stats.quantised, self._int32(leaf_index), sums[0], sums[1])
-        launch(self.gpu, "leaf_sums", grid, (*own, *sizes), block=block, shared_bytes=8 * leaf_indices * classes)
+        grid = (n_blocks, -(-n_classes // classes), -(-n_leaves // leaves))
+        arrays = (stats.quantised, self._int32(leaf_index), sums[0], sums[1])
+        arguments = (*arrays, n_rows, n_leaves, n_classes, n_channels, leaves, classes)
+        launch(self.gpu, "leaf_sums", grid, arguments, block=block, shared_bytes=8 * leaves * classes)
         sums, sum_abs = self.gpu.get(sums)
         return sums, sum_abs
 
@@ -212,8 +213,10 @@ class CudaRows:
     def reweight(self, state: GpuArray, signs: GpuArray, leaf_index: GpuArray, table: NDArray[np.float64]) -> Pending:
         maximum = Pending(self.gpu)
         grid, block = self._pairs(*state.shape)
-        own = (state, signs, self._int32(leaf_index), self.put(table), maximum.bits)
-        launch(self.gpu, "reweight", grid, (*own, *state.shape, fixedpoint.STATE_FLOOR), block=block)
+        multipliers, (n_rows, n_classes) = self.put(table), state.shape
+        rows = (state, signs, self._int32(leaf_index))
+        arguments = (*rows, multipliers, maximum.bits, n_rows, n_classes, fixedpoint.STATE_FLOOR)
+        launch(self.gpu, "reweight", grid, arguments, block=block)
         return maximum
 
     def project(
@@ -223,8 +226,9 @@ class CudaRows:
         magnitude, side = self.gpu.empty((n_rows, 1), np.float64), self.gpu.empty((n_rows, 1), np.int8)
         maximum = Pending(self.gpu)
         grid, block = self._pairs(n_rows, 1)
-        own = (state, signs, self.put(coefficients), magnitude, side, maximum.bits)
-        launch(self.gpu, "project", grid, (*own, n_rows, n_classes, fixedpoint.STATE_FLOOR), block=block)
+        results = (magnitude, side, maximum.bits)
+        arguments = (state, signs, self.put(coefficients), *results, n_rows, n_classes, fixedpoint.STATE_FLOOR)
+        launch(self.gpu, "project", grid, arguments, block=block)
         return magnitude, side, maximum
 
     # ---- using trees -------------------------------------------------------------------------------------------------------
@@ -238,8 +242,8 @@ class CudaRows:
 
     def set_bit(self, cell: GpuArray, bit: int, data: CudaMatrix, feature: int, cut: int, missing_left: bool) -> None:
         grid, block = self._pairs(data.n_rows, 1)
-        own = (data.codes, cell, data.n_rows, feature, cut, int(missing_left), bit)
-        launch(self.gpu, "set_bit", grid, own, block=block)
+        arguments = (data.codes, cell, data.n_rows, feature, cut, int(missing_left), bit)
+        launch(self.gpu, "set_bit", grid, arguments, block=block)
 
     def predict(self, ensemble: Ensemble, data: CudaMatrix, scores: GpuArray, first: int, stop: int) -> None:
         n_rows, n_classes = scores.shape

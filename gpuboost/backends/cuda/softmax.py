@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.gpu import GpuArray
-from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, launch
+from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
+from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.cuda.rows import CudaRows, Pending
 from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
 from gpuboost.exactmath import LOG2_COEFFICIENTS
@@ -28,16 +28,17 @@ class CudaSoftmax(CudaRows):
 
     def largest_miss(self, rows: SoftmaxRows) -> float:
         largest = Pending(self.gpu)
-        own = (rows.p, rows.target, rows.weight_scale, largest.bits)
-        launch(self.gpu, "largest_miss", (self._rows(rows.p.shape[0]),), (*own, *rows.p.shape))
+        n_rows, n_classes = rows.p.shape
+        arguments = (rows.p, rows.target, rows.weight_scale, largest.bits, n_rows, n_classes)
+        launch(self.gpu, "largest_miss", (self._rows(n_rows),), arguments)
         return float(largest)
 
     def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[IntArray, IntArray]:
         n_rows, n_classes = rows.p.shape
         sums = self._zeros(2 * n_classes)
         grid, block = self._sums(n_rows, n_classes)
-        own = (rows.p, rows.target, rows.frequency_weight, rows.weight_scale)
-        launch(self.gpu, "softmax_sums", grid, (*own, sums, n_rows, n_classes, shift), block=block)
+        arguments = (*arrays_of(rows), sums, n_rows, n_classes, shift)
+        launch(self.gpu, "softmax_sums", grid, arguments, block=block)
         gradient, curvature = np.split(self.gpu.get(sums), 2)
         return gradient, curvature
 
@@ -54,28 +55,25 @@ class CudaSoftmax(CudaRows):
         n_channels = 3 + (weights is not None)
         quantised = self.gpu.empty((n_trees, n_rows, n_channels), np.int32)
         sums = self._zeros(2 * n_channels - 1)
-        own = (
-            rows.p,
-            rows.target,
-            rows.frequency_weight,
-            rows.weight_scale,
-            self.put(pairs.astype(np.int32)),
-            weights,
-            counts.of_row,
-        )
-        results = (quantised, sums[:n_channels], sums[n_channels:])
-        sizes = (n_rows, n_classes, gradient_shift, curvature_shift)
-        launch(self.gpu, "softmax_statistics", (self._rows(n_rows), n_trees), (*own, *results, *sizes))
+        sizes = {
+            "n_rows": n_rows,
+            "n_classes": n_classes,
+            "gradient_shift": gradient_shift,
+            "curvature_shift": curvature_shift,
+        }
+        of_trees = self.put(pairs.astype(np.int32))
+        arguments = (*arrays_of(rows), of_trees, weights, counts.of_row, quantised, sums, sizes)
+        launch(self.gpu, "softmax_statistics", (self._rows(n_rows), n_trees), arguments)
         sums, sum_abs = np.split(self.gpu.get(sums), [n_channels])
         return Stats(quantised, gradient_shift, sums, sum_abs, counts.minimum, "newton")
 
     def softmax_update(
         self, p: GpuArray, leaf_indices: GpuArray, pairs: IntArray, multipliers: Floats, trees: Sequence[int]
     ) -> None:
-        small = (pairs.astype(np.int32), multipliers, np.array(trees, np.int32))
-        own = (p, self._int32(leaf_indices), *(self.put(array) for array in small))
-        sizes = (*p.shape, len(trees), multipliers.shape[1], STATE_FLOOR)
-        launch(self.gpu, "softmax_update", (self._rows(p.shape[0]),), (*own, *sizes))
+        (n_rows, n_classes), n_leaves = p.shape, multipliers.shape[1]
+        of_trees = [self.put(array) for array in (pairs.astype(np.int32), multipliers, np.array(trees, np.int32))]
+        arguments = (p, self._int32(leaf_indices), *of_trees, n_rows, n_classes, len(trees), n_leaves, STATE_FLOOR)
+        launch(self.gpu, "softmax_update", (self._rows(n_rows),), arguments)
 
     def stack(self, leaf_indices: Sequence[GpuArray]) -> GpuArray:
         return self.put(np.stack([self.gpu.get(leaf_index) for leaf_index in leaf_indices]))
@@ -90,26 +88,25 @@ class CudaSoftmax(CudaRows):
         shift: int,
     ) -> IntArray:
         n_rows, n_classes = rows.p.shape
-        trees = [t for trees in candidates for t in trees]
-        bounds = np.cumsum([0, *(len(trees) for trees in candidates)], dtype=np.int32)
+        first = len(candidates) + 1  # the trees of all candidates stand behind the bounds
+        bounds = np.cumsum([first, *(len(trees) for trees in candidates)])
+        of_candidates = np.array([*bounds, *(t for trees in candidates for t in trees)], np.int32)
         losses = self._zeros(len(candidates) * n_classes)
-        small: list[NDArray[Any]] = [
-            pairs.astype(np.int32),
-            multipliers,
-            np.array(trees or [0], np.int32),
-            bounds,
-            np.array(LOG2_COEFFICIENTS),
-        ]
-        own = (
-            rows.p,
-            rows.target,
-            rows.frequency_weight,
-            rows.weight_scale,
-            self._int32(leaf_indices),
-            *map(self.put, small),
-            losses,
-        )
-        sizes = (n_rows, n_classes, multipliers.shape[1], shift, STATE_FLOOR)
+        sizes = {
+            "n_rows": n_rows,
+            "n_classes": n_classes,
+            "n_leaves": multipliers.shape[1],
+            "shift": shift,
+            "lowest": STATE_FLOOR,
+            "coefficients": LOG2_COEFFICIENTS,
+        }
+        of_trees = [self.put(array) for array in (pairs.astype(np.int32), multipliers, of_candidates)]
+        arguments = (*arrays_of(rows), self._int32(leaf_indices), *of_trees, losses, sizes)
         grid = (self._rows(n_rows), len(candidates))
-        launch(self.gpu, "softmax_losses", grid, (*own, *sizes), shared_bytes=8 * n_classes)
+        launch(self.gpu, "softmax_losses", grid, arguments, shared_bytes=8 * n_classes)
         return self.gpu.get(losses).reshape(len(candidates), n_classes)
+
+
+def arrays_of(rows: SoftmaxRows) -> tuple[GpuArray, GpuArray, GpuArray, GpuArray]:
+    """Return the arrays of rows in the order of the kernels' arguments."""
+    return rows.p, rows.target, rows.frequency_weight, rows.weight_scale

@@ -14,7 +14,8 @@ from gpuboost import devices
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import ASK_EVERY
-from gpuboost.backends.cuda.kernels import KERNELS, launch
+from gpuboost.backends.cuda.kernels import KERNELS
+from gpuboost.backends.cuda.launch import launch, prepare
 from gpuboost.backends.frontier import GrowthScope
 from gpuboost.errors import DeviceMemoryError
 from tests.cuda_on_cpu.gpu import EmulatedGpu
@@ -193,8 +194,8 @@ def test_a_growth_is_checked_once_and_queued_again(emulated: Devices, monkeypatc
     gpuboost.fit(X, y, n_estimators=6, max_leaf_nodes=4, device="emulated")
     # Of the growth itself each kernel was checked for one tree only: a root and two expansions.
     assert prepared.count("histogram") == prepared.count("sweep_edge") == prepared.count("siblings") == 3
-    assert prepared.count("select_node") == prepared.count("partition_rows") == 3
-    assert prepared.count("plant") == prepared.count("node_of_rows") == 6
+    assert prepared.count("pop_best_leaf") == prepared.count("partition_rows") == 3
+    assert prepared.count("init_roots") == prepared.count("node_of_rows") == 6
 
 
 def test_other_rows_and_features_are_queued_again_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +227,7 @@ def test_other_rows_and_features_are_queued_again_too(monkeypatch: pytest.Monkey
         for size in (91, 13, 200):
             batch(size)
         assert len(backend.recordings) == 2
-    assert sorted(set(prepared)) == ["choose_features", "plant", "root_totals"]
+    assert sorted(set(prepared)) == ["choose_features", "init_roots", "root_totals"]
     assert allocated == []
 
 
@@ -271,21 +272,43 @@ def test_launches_are_checked() -> None:
     gpu = EmulatedGpu()
     table, current = gpu.put(np.zeros((1, 3, 14), np.int64)), gpu.put(np.zeros(1, np.int64))
     good = (table, current, 3, 2, 0)
-    launch(gpu, "select_node", (0,), good, block=32)  # no blocks: nothing happens
+    launch(gpu, "pop_best_leaf", (0,), good, block=32)  # no blocks: nothing happens
 
     def refused(error: type[Exception], match: str, arguments: tuple[Any, ...] = good, grid: Any = (1,), **how: int) -> None:
         with pytest.raises(error, match=match):
-            launch(gpu, "select_node", grid, arguments, **{"block": 32, **how})
+            launch(gpu, "pop_best_leaf", grid, arguments, **{"block": 32, **how})
 
-    refused(ValueError, r"select_node takes 5 arguments, got 4", good[:4])
-    refused(TypeError, r"select_node\(table\) takes an array of dtype int64, got int32", (table.view(np.int32), *good[1:]))
-    refused(TypeError, r"select_node\(current\) takes an array of dtype int64, got None", (table, None, 3, 2, 0))
-    refused(ValueError, r"select_node\(table\) must be C-contiguous", (table[:, :, ::2], *good[1:]))
-    refused(TypeError, r"select_node\(max_nodes\) takes a number of dtype int32, got 2\.5", (table, current, 2.5, 2, 0))
-    refused(TypeError, r"select_node\(step\) takes a number of dtype int32, got True", (table, current, 3, 2, True))
+    refused(ValueError, r"pop_best_leaf takes 5 arguments, got 4", good[:4])
+    refused(TypeError, r"pop_best_leaf\(table\) takes an array of dtype int64, got int32", (table.view(np.int32), *good[1:]))
+    refused(TypeError, r"pop_best_leaf\(current\) takes an array of dtype int64, got None", (table, None, 3, 2, 0))
+    refused(ValueError, r"pop_best_leaf\(table\) must be C-contiguous", (table[:, :, ::2], *good[1:]))
+    refused(TypeError, r"pop_best_leaf\(max_nodes\) takes a number of dtype int32, got 2\.5", (table, current, 2.5, 2, 0))
+    refused(TypeError, r"pop_best_leaf\(step\) takes a number of dtype int32, got True", (table, current, 3, 2, True))
     refused(OverflowError, "too large|out of bounds", (table, current, 2**31, 2, 0))
     refused(ValueError, r"a grid of \(1, 70000, 1\) is beyond", grid=(1, 70000))
     refused(ValueError, "a block of 48 threads is no multiple of 32 up to 256", block=48)
     refused(ValueError, "a block of 512 threads", block=512)
     refused(ValueError, "300000 bytes of shared memory, but a block has", shared_bytes=300_000)
     assert KERNELS["histogram"].max_block == 1024
+
+
+def test_fields_of_structs_are_checked() -> None:
+    gpu = EmulatedGpu()
+    sizes = {"n_rows": 0, "n_classes": 1, "n_leaves": 1, "shift": 0, "lowest": 0.5, "coefficients": [0.25] * 11}
+    double, int32 = gpu.put(np.zeros(4)), gpu.put(np.zeros(4, np.int32))
+    arrays = (double, int32, int32, double, int32, int32, double, int32, gpu.put(np.zeros(4, np.int64)))
+    (*_, struct) = prepare(gpu, "softmax_losses", (1,), (*arrays, sizes)).arguments
+    assert struct.shape == ()
+    assert struct.tobytes() == np.array([0, 1, 1, 0], np.int32).tobytes() + np.array([0.5] + [0.25] * 11).tobytes()
+
+    def refused(error: type[Exception], match: str, changed: dict[str, Any]) -> None:
+        with pytest.raises(error, match=match):
+            prepare(gpu, "softmax_losses", (1,), (*arrays, changed))
+
+    where = r"softmax_losses\(sizes\)"
+    refused(TypeError, where + r"\.n_rows takes a number of dtype int32, got 2\.5", {**sizes, "n_rows": 2.5})
+    refused(TypeError, where + r"\.shift takes a number of dtype int32, got None", {**sizes, "shift": None})
+    refused(OverflowError, "too large|out of bounds", {**sizes, "shift": 2**31})
+    refused(TypeError, where + r"\.coefficients takes 11 numbers, got 10", {**sizes, "coefficients": [0.25] * 10})
+    refused(TypeError, where + " takes the fields n_rows, .*, coefficients, got n_rows$", {"n_rows": 1})
+    refused(TypeError, where + " takes the fields .*, got .*, more$", {**sizes, "more": 1})

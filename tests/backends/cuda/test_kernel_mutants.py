@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
-from gpuboost.backends.cuda import growth as growth_module
+from gpuboost.backends.cuda import growth as cuda_growth
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.frontier import Frontier, GrowthScope
@@ -165,7 +165,7 @@ def wide(gpu: EmulatedGpu) -> None:
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 9, (21, 500))
     quantised = rng.integers(-50, 51, (500, 40))
-    with mock.patch.object(growth_module, "plan_growth", tight_plan):
+    with mock.patch.object(cuda_growth, "plan_growth", tight_plan):
         same_growth(gpu, coded(codes), lambda backend: stats_of(backend, quantised), 3)
 
 
@@ -275,16 +275,21 @@ def planted(case: Callable[[EmulatedGpu], None], file: str, original: str, repla
 
 
 MUTANTS = {
-    # ---- plant
-    "every stretch begins at the first row": planted(starts, "plant", "start = bounds ? bounds[tree] : 0", "start = 0"),
-    "other rows than were asked for": planted(starts, "plant", "started ? started[i] : (int)i", "(int)i"),
-    "the sums of other rows": planted(starts, "plant", "q[(i64)rows[i] * n_channels + c]", "q[i * n_channels + c]"),
-    "the sums of all rows": planted(starts, "plant", "start + at.first_row()", "at.first_row()"),
-    "the roots of the other tree, of rows of its own": planted(
-        own_starts, "plant", "q += (i64)tree * q_stride * n_channels;", "q += (i64)tree * stride * n_channels;"
+    # ---- init_roots
+    "every stretch begins at the first row": planted(starts, "init_roots", "start = bounds ? bounds[tree] : 0", "start = 0"),
+    "other rows than were asked for": planted(starts, "init_roots", "started ? started[i] : (int)i", "(int)i"),
+    "the sums of other rows": planted(
+        starts, "init_roots", "quantised[(i64)rows[i] * n_channels + c]", "quantised[i * n_channels + c]"
     ),
-    "the roots of the other tree": planted(growth, "plant", "q += (i64)tree * q_stride * n_channels;", ""),
-    "every feature is chosen": planted(starts, "plant", "chosen[f] ? n_bins[f] : 0", "n_bins[f]"),
+    "the sums of all rows": planted(starts, "init_roots", "start + at.first_row()", "at.first_row()"),
+    "the roots of the other tree, of rows of its own": planted(
+        own_starts,
+        "init_roots",
+        "quantised += (i64)tree * quantised_stride * n_channels;",
+        "quantised += (i64)tree * stride * n_channels;",
+    ),
+    "the roots of the other tree": planted(growth, "init_roots", "quantised += (i64)tree * quantised_stride * n_channels;", ""),
+    "every feature is chosen": planted(starts, "init_roots", "chosen[f] ? own.n : 0", "own.n"),
     # ---- histogram
     "shared memory is not cleared": planted(growth, "histogram", "i < n_cells; i += blockDim.x) cells[i] = 0;", "i < 0;) ;"),
     "one cell too many is cleared": planted(growth, "histogram", "i < n_cells;", "i <= n_cells;"),
@@ -301,8 +306,8 @@ MUTANTS = {
     "plain addition in global memory": planted(
         growth,
         "histogram",
-        "atomicAdd(&out[(i64)(bin_offset[feature] - first_bin + bin) * n_channels], value);",
-        "out[(i64)(bin_offset[feature] - first_bin + bin) * n_channels] += value;",
+        "atomicAdd(&out[(i64)(of_feature.offset - sizes.first_bin + bin) * n_channels], value);",
+        "out[(i64)(of_feature.offset - sizes.first_bin + bin) * n_channels] += value;",
     ),
     "idle threads leave early": planted(growth, "histogram", "    if (counted != 0) {", "    if (counted == 0) return;\n    {"),
     "one row too many": planted(growth, "histogram", "inside = b * step < end - i", "inside = b * step <= end - i"),
@@ -312,17 +317,24 @@ MUTANTS = {
     "the lanes left over add too": planted(
         growth, "histogram", "row_of_lane >= rows_at_once ||", "row_of_lane > rows_at_once ||"
     ),
-    "rows of the other tree": planted(growth, "histogram", "rows += (i64)tree * stride + r[START];", "rows += r[START];"),
+    "rows of the other tree": planted(growth, "histogram", "rows += (i64)tree * sizes.stride + r[START];", "rows += r[START];"),
     "the other tree's statistics, for rows of its own": planted(
-        own_starts, "histogram", "q += (i64)tree * q_stride * n_channels;", "q += (i64)tree * stride * n_channels;"
+        own_starts,
+        "histogram",
+        "quantised += (i64)tree * sizes.quantised_stride * n_channels;",
+        "quantised += (i64)tree * sizes.stride * n_channels;",
     ),
-    "the other tree's statistics": planted(growth, "histogram", "q += (i64)tree * q_stride * n_channels;", ""),
-    "features of few bins do not count": planted(growth, "histogram", "n_bins[4 * w + j] > 0", "n_bins[4 * w + j] > 6"),
+    "the other tree's statistics": planted(
+        growth, "histogram", "quantised += (i64)tree * sizes.quantised_stride * n_channels;", ""
+    ),
+    "features of few bins do not count": planted(
+        growth, "histogram", "bins_of(bins, 4 * w + j).n > 0", "bins_of(bins, 4 * w + j).n > 6"
+    ),
     "a tile's bins start at 0": planted(
-        wide, "histogram", "bin_offset[feature] - first_bin + bin", "bin_offset[feature] + bin"
+        wide, "histogram", "of_feature.offset - sizes.first_bin + bin", "of_feature.offset + bin"
     ),
     "channels of the first tile only": planted(
-        wide, "histogram", "channel_tile * channels_per_tile + place", "0 * channels_per_tile + place"
+        wide, "histogram", "channel_tile * sizes.channels_per_tile + place", "0 * sizes.channels_per_tile + place"
     ),
     # ---- siblings
     "siblings are added": planted(growth, "siblings", "other[i] -= own[i]", "other[i] += own[i]"),
@@ -357,7 +369,7 @@ MUTANTS = {
     "the smallest leaf does not matter": planted(
         growth, "sweep", "left_allowed = with_missing >= min_count &&", "left_allowed = true ||"
     ),
-    "bins behind the last": planted(ties, "sweep", "is_cut = bin >= 1 && bin < bins", "is_cut = bin >= 1 && bin <= bins"),
+    "bins behind the last": planted(ties, "sweep", "is_cut = bin >= 1 && bin < own.n", "is_cut = bin >= 1 && bin <= own.n"),
     "edges by plain additions": planted(
         growth, "sweep", "atomicAdd(&left[i % n_channels], h[i]);", "left[i % n_channels] += h[i];"
     ),
@@ -367,16 +379,20 @@ MUTANTS = {
         gini, "sweep", "purity(right_squares, right_sum) -", "purity(left_squares, left_sum) -"
     ),
     "squares of a wrong side": planted(gini, "sweep", "const int right = total - left;", "const int right = left - total;"),
-    "the classes share a mass": planted(rebel, "sweep", "const i64 t = *mass++;", "const i64 t = *mass;"),
-    "the mass of the other tree": planted(rebel, "sweep", "mass + (i64)blockIdx.z * n_classes", "sum_abs"),
+    "the classes share a sum of absolute values": planted(
+        rebel, "sweep", "const i64 t = *sum_abs++;", "const i64 t = *sum_abs;"
+    ),
+    "the sum of absolute values of the other tree": planted(
+        rebel, "sweep", "sum_abs + (i64)blockIdx.z * sizes.n_classes", "sum_abs"
+    ),
     "the left side for the edge": planted(rebel, "sweep", "loss(t, total - 2 * left)", "loss(t, total - left)"),
     "the loss, not what is won of it": planted(rebel, "sweep", "gain = whole - cut;", "gain = cut;"),
     "a root in single precision": planted(rebel, "sweep", "return __dsqrt_rn(", "return __fsqrt_rn((float)"),
     "votes where there are none": planted(gini, "partition", "if (c < n_classes) {", "if (c < n_channels) {"),
-    # ---- select
-    "the highest of equal nodes": planted(ties, "select", "node < best)", "node > best)"),
-    "most lanes are not asked": planted(ties, "select", "for (int d = 16; d; d >>= 1)", "for (int d = 1; d; d >>= 1)"),
-    "the key is closed too early": planted(growth, "select", "    __syncwarp();", ""),
+    # ---- pop_best_leaf
+    "the highest of equal nodes": planted(ties, "pop_best_leaf", "node < best)", "node > best)"),
+    "most lanes are not asked": planted(ties, "pop_best_leaf", "for (int d = 16; d; d >>= 1)", "for (int d = 1; d; d >>= 1)"),
+    "the key is closed too early": planted(growth, "pop_best_leaf", "    __syncwarp();", ""),
     # ---- partition
     "missing values are the smallest": planted(
         growth, "partition", "code == MISSING_CODE ? missing_left : code <= cut", "code <= cut"
@@ -396,10 +412,12 @@ MUTANTS = {
     ),
     "the cursor is cleared too early": planted(growth, "partition", "    __syncwarp();", ""),
     "a zero edge votes for": planted(ties, "partition", "votes_for_right = edge > 0", "votes_for_right = edge >= 0"),
-    # ---- the roots' mass
-    "the mass has a sign": planted(rebel, "plant", "weight += value < 0 ? -value : value;", "weight += value;"),
-    "the counts have a mass": planted(rebel, "plant", "c < n_classes ? weight : 0", "weight"),
-    "one mass for all trees": planted(rebel, "plant", "mass + (i64)tree * n_classes);", "mass);"),
+    # ---- the roots' sum_abs
+    "the sum of absolute values has a sign": planted(
+        rebel, "init_roots", "weight += value < 0 ? -value : value;", "weight += value;"
+    ),
+    "the counts have a sum of absolute values": planted(rebel, "init_roots", "c < n_classes ? weight : 0", "weight"),
+    "one sum of absolute values for all trees": planted(rebel, "init_roots", "sum_abs + (i64)tree * n_classes);", "sum_abs);"),
     # ---- project
     "the last channel first": planted(
         project,
@@ -421,13 +439,13 @@ MUTANTS = {
         softmax, "softmax", "g -= __double2ll_rn(f * (base == target[i] ? missing_base : -own[base]) * gradient_scale);", ""
     ),
     "the curvature without the product": planted(softmax, "softmax", " + 2.0 * (own[base] * own[k])", ""),
-    "rows are not repeated": planted(softmax, "softmax", "        g *= repeat[i];\n", ""),
-    "the base class goes the same way": planted(softmax, "softmax", "own[base] *= factor[1]", "own[base] *= factor[0]"),
+    "rows are not repeated": planted(softmax, "softmax", "        g *= frequency_weight[i];\n", ""),
+    "the base class goes the same way": planted(softmax, "softmax", "own[base] *= multiplier[1]", "own[base] *= multiplier[0]"),
     "probabilities sink below the floor": planted(
         softmax, "softmax", "own[k] = share > lowest ? share : lowest;", "own[k] = share;"
     ),
     "losses without a floor": planted(
-        softmax, "softmax", "share > lowest ? share : lowest, coefficients", "share, coefficients"
+        softmax, "softmax", "share > lowest ? share : lowest, sizes.coefficients", "share, sizes.coefficients"
     ),
     "a mantissa on the other side": planted(softmax, "softmax", "m < 0x1.6a09e667f3bcdp-1", "m < 0.5"),
     "a series is one short": planted(softmax, "softmax", "i < N_COEFFICIENTS", "i < N_COEFFICIENTS - 1"),
@@ -461,13 +479,13 @@ MUTANTS = {
         rows, "predict", "code == MISSING_CODE ? missing_left != 0 : code <= cut", "code <= cut"
     ),
     "other bits are lost": planted(rows, "predict", "others = cell[i] & ~(1 << bit)", "others = 0"),
-    "the mass of all channels": planted(softmax, "reduce", "int c = first_class;", "int c = 0;"),
-    "a row's mass has signs": planted(rows, "reduce", "sum += value < 0 ? -value : value;", "sum += value;"),
-    "the count is part of a row's mass": planted(
+    "the sum of absolute values of all channels": planted(softmax, "reduce", "int c = first_class;", "int c = 0;"),
+    "a row's sum of absolute values has signs": planted(rows, "reduce", "sum += value < 0 ? -value : value;", "sum += value;"),
+    "the count is part of a row's sum of absolute values": planted(
         rows,
         "reduce",
-        "c < n_classes; ++c) {\n            const int value = q[i",
-        "c < n_channels; ++c) {\n            const int value = q[i",
+        "c < n_classes; ++c) {\n            const int value = quantised[i",
+        "c < n_channels; ++c) {\n            const int value = quantised[i",
     ),
     "the predicted class is the last of equals": planted(
         rows, "reduce", "other == best && k < predicted", "other == best && k > predicted"
@@ -488,8 +506,8 @@ MUTANTS = {
     "sums lose their sign": planted(
         rows,
         "reduce",
-        "atomicAdd((u64*)&signed_sums[cell], (u64)(i64)cells[e]);",
-        "atomicAdd((u64*)&signed_sums[cell], (u64)(u32)cells[e]);",
+        "atomicAdd((u64*)&sums[cell], (u64)(i64)cells[e]);",
+        "atomicAdd((u64*)&sums[cell], (u64)(u32)cells[e]);",
     ),
 }
 

@@ -16,7 +16,7 @@ from gpuboost import fixedpoint
 from gpuboost.backends.cuda import matrix as matrix_module
 from gpuboost.backends.cuda import rows as rows_module
 from gpuboost.backends.cuda.backend import CudaBackend
-from gpuboost.backends.cuda.kernels import launch
+from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.rows import PAIRS, Pending, best_block, flat_trees, node_records, slabs
 from gpuboost.backends.reference.backend import NumpyBackend
@@ -215,10 +215,10 @@ def test_a_wrong_shift_is_noticed(cuda: CudaBackend, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_groups", "n_classes"),
-    [(1, 1, 1), (100, 39, 10), (30, 100, 200), (20, 5, 300), (40, 13_000, 2)],  # the last three in tiles of classes or groups
+    ("n_rows", "n_leaves", "n_classes"),
+    [(1, 1, 1), (100, 39, 10), (30, 100, 200), (20, 5, 300), (40, 13_000, 2)],  # the last three in tiles of classes or leaves
 )
-def test_group_sums_in_tiles(cuda: CudaBackend, n_rows: int, n_leaves: int, n_classes: int) -> None:
+def test_leaf_sums_in_tiles(cuda: CudaBackend, n_rows: int, n_leaves: int, n_classes: int) -> None:
     rng = np.random.default_rng(n_leaves)
     quantised = rng.integers(-1000, 1001, (1, n_rows, n_classes + 1)).astype(np.int32)
     leaf_index = rng.integers(0, n_leaves, n_rows)
@@ -226,7 +226,7 @@ def test_group_sums_in_tiles(cuda: CudaBackend, n_rows: int, n_leaves: int, n_cl
     stats = Stats(
         cuda.put(quantised), 0, quantised[0].sum(axis=0), abs(quantised[0, :, :-1]).sum(axis=0), 1
     )  # the last channel: counts
-    sums, sum_abs = cuda.leaf_sums(stats, cuda.put(leaf_index), n_leaves)  # int64 groups will do
+    sums, sum_abs = cuda.leaf_sums(stats, cuda.put(leaf_index), n_leaves)  # int64 will do
     for g in (0, int(leaf_index[0]), n_leaves - 1):
         assert sums[g].tolist() == quantised[0, leaf_index == g, :-1].sum(axis=0).tolist()
         assert sum_abs[g].tolist() == abs(quantised[0, leaf_index == g, :-1]).sum(axis=0).tolist()

@@ -11,7 +11,7 @@
 #include "common.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
-select_node(i64* __restrict__ table, i64* __restrict__ current, int max_nodes, int n_channels, int step)
+pop_best_leaf(i64* __restrict__ table, i64* __restrict__ current, int max_nodes, int n_channels, int step)
 {
     const int tree = blockIdx.x, lane = threadIdx.x;
     i64 best_key = 0;
