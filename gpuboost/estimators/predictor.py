@@ -14,14 +14,13 @@ from gpuboost.backends.base import Backend
 from gpuboost.costs.matrix import check_cost_matrix, least_cost
 from gpuboost.costs.metrics import mean_cost, refuse_many_labels
 from gpuboost.estimators.model import TreeModel
-from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.estimators.warn import warn
 from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
 from gpuboost.inputs.weights import row_weights
-from gpuboost.links import Link
+from gpuboost.links import Link, independent, normalised
 
 BLOCK_BYTES = 64 << 20
 """Rows are predicted in blocks whose codes and scores take about this much memory."""

@@ -206,7 +206,7 @@ class RebelClassifier(SingleLabelClassifier):
 
     def _link(self, n_classes: int) -> Link | None:
         # A class is a binary problem of its own with equal weights, whose exponential loss is lowest at half the log odds.
-        return Sigmoid() if self.cost_matrix_ is None else None
+        return Sigmoid(2.0) if self.cost_matrix_ is None else None
 
     def _log_probabilities(self, scores: Floats) -> Floats:
         if self.cost_matrix_ is not None:
