@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 from gpuboost import ALGORITHMS, estimators
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.inputs.samples import training_sample
+from gpuboost.learners.grown_tree import GrownTree
 from gpuboost.links import Sigmoid, independent, normalised
 from gpuboost.tree import constant_tree
 
@@ -41,16 +42,10 @@ def loss_of(model: Any, labels: NDArray[Any]) -> tuple[Callable[[Floats], float]
 
     def loss(scores: Floats) -> float:
         state = booster.row_state(problem)
-        state.update([constant_outputs(scores, len(labels))])
+        state.update([GrownTree(constant_tree(scores), np.zeros(len(labels), np.int32))])
         return float(state.loss())
 
     return loss, model._link(len(encoder.classes))
-
-
-def constant_outputs(scores: Floats, n_rows: int) -> Any:
-    from gpuboost.boosters.base import Part
-
-    return Part(constant_tree(scores), np.zeros(n_rows, np.int32), scores[None])
 
 
 def lowest(loss: Callable[[Floats], float], directions: Floats) -> Floats:

@@ -21,7 +21,7 @@ from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.samples import Sample
 from gpuboost.links import Link, Softmax
-from gpuboost.training import Progress
+from gpuboost.progress import Progress
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import MAX_FACTORS, StumpProduct
 from gpuboost.links import Link, Sigmoid
-from gpuboost.training import Progress
+from gpuboost.progress import Progress
 
 
 class AdaBoostMHClassifier(BoostingClassifier):
@@ -98,7 +98,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
         Whether `fit` adds trees to the fitted model until there are ``n_estimators``; with the same data the result is that of
         one long training.
     callbacks : sequence of callables, optional
-        Called after every round with a `gpuboost.training.Progress`; a true return value ends the training.
+        Called after every round with a `gpuboost.progress.Progress`; a true return value ends the training.
 
     Attributes
     ----------

@@ -28,8 +28,9 @@ from gpuboost.inputs.label_values import label_keys
 from gpuboost.inputs.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
+from gpuboost.progress import History, Progress
 from gpuboost.stopping import Patience, SmoothedError, Stopping
-from gpuboost.training import History, Progress, Training, train
+from gpuboost.training import Training, train
 
 DEFAULT_PATIENCE = 50
 NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of the classes"
@@ -76,7 +77,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         """Raise a ValueError or TypeError if a parameter of the subclass is wrong."""
 
     @abstractmethod
-    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster:
+    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster[Any]:
         """Return the algorithm to run on ``sample``. ``previous`` is the model that is continued, if one is."""
 
     @abstractmethod
@@ -168,7 +169,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
     def _train(
         self,
         backend: Backend,
-        booster: Booster,
+        booster: Booster[Any],
         sample: Sample,
         evaluation: dict[str, Sample],
         encoder: LabelEncoder,
@@ -180,19 +181,18 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         if previous is None:
             self._prepare(sample)
         problem, usable = self._problem(backend, sample, encoder)
-        units = sample.units()
         if not usable:
-            positive = units @ (problem.signs > 0)
-            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())), self._metrics)
+            positive = problem.integer_weights @ (problem.signs > 0)
+            total = int(problem.integer_weights.sum())
+            booster = PriorBooster(booster, self._prior_scores(positive, total), self._metrics)
         names = list(evaluation)
         training = train(
             booster,
             problem,
-            units,
             n_rounds=self.n_estimators,
             initial_rounds=previous._rounds() if previous else (),
             history=self._history_so_far(names, ("error",) if costs is None else ("error", "cost"), previous),
-            evaluation={name: (self._problem(backend, one, encoder)[0], one.units()) for name, one in evaluation.items()},
+            evaluation={name: self._problem(backend, one, encoder)[0] for name, one in evaluation.items()},
             costs=costs,
             stopping=self._stopping(),
             callbacks=parameters.check_callables("callbacks", self.callbacks),

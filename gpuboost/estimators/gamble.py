@@ -16,11 +16,10 @@ from gpuboost.devices import open_backend
 from gpuboost.estimators.class_trees import ClassTreeClassifier
 from gpuboost.estimators.gamble_regressors import RegressorTemplate, regressor_pair, takes_missing
 from gpuboost.estimators.sampling import sampling_of
-from gpuboost.fixedpoint import split_weights
 from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
-from gpuboost.training import Progress
+from gpuboost.progress import Progress
 
 TREES_ONLY = ("ensemble_", "bin_mapper_", "feature_importances_")
 
@@ -171,7 +170,7 @@ class GambleClassifier(ClassTreeClassifier):
         else:
             parameters.check_learning_rate(self.learning_rate)
 
-    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster:
+    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster[Any]:
         self._check_labels(encoder)
         if previous is not None and hasattr(previous, "estimators_") == (self.regressor is None):
             kind = "regressors" if self.regressor is None else "trees"
@@ -182,8 +181,13 @@ class GambleClassifier(ClassTreeClassifier):
         line_search = self.learning_rate == "line-search"
         if self._regressors is not None:
             return GambleRegressors(*self._regressors, rate, self._seed, line_search)
-        sizes = (int(self.max_leaf_nodes), rate, float(self.min_weight_fraction_leaf))
-        return Gamble(*sizes, line_search, sampling_of(self, self._seed))
+        return Gamble(
+            max_leaf_nodes=int(self.max_leaf_nodes),
+            learning_rate=rate,
+            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
+            sampling=sampling_of(self, self._seed),
+            line_search=line_search,
+        )
 
     # ---- regressors instead of trees -----------------------------------------------------------------------------------------
 
@@ -201,8 +205,8 @@ class GambleClassifier(ClassTreeClassifier):
     def _problem(self, backend: Backend, sample: Sample, encoder: LabelEncoder) -> tuple[Problem, bool]:
         if self._regressors is None:
             return super()._problem(backend, sample, encoder)
-        data, signs = self._encode(backend, sample.X[sample.rows]), encoder.signs(sample.target)
-        return RegressionProblem(backend, data, signs, *split_weights(sample.weights), single_label=True), True
+        data = self._encode(backend, sample.X[sample.rows])
+        return RegressionProblem(backend, data, *sample.labels(encoder)), True
 
     def _keep(self, rounds: list[Any]) -> None:
         if self._regressors is None:

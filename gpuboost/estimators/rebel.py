@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.exponential import MAX_STEP
-from gpuboost.boosters.rebel import Rebel, initial_weights
+from gpuboost.boosters.rebel import Rebel, subcosts
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.estimators.sampling import sampling_of
 from gpuboost.estimators.single_label import SingleLabelClassifier
@@ -20,7 +20,7 @@ from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
 from gpuboost.links import Link, Sigmoid
-from gpuboost.training import Progress
+from gpuboost.progress import Progress
 
 Floats = NDArray[np.float64]
 
@@ -201,8 +201,13 @@ class RebelClassifier(SingleLabelClassifier):
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Rebel:
         if previous is not None and not same_costs(previous.cost_matrix_, self.cost_matrix_):
             raise ValueError("warm_start=True continues a model with another cost_matrix")
-        sizes = (float(self.learning_rate), float(self.min_weight_fraction_leaf))
-        return Rebel(int(self.max_depth), self.cost_matrix_, *sizes, sampling_of(self, self._seed))
+        return Rebel(
+            max_depth=int(self.max_depth),
+            costs=self.cost_matrix_,
+            learning_rate=float(self.learning_rate),
+            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
+            sampling=sampling_of(self, self._seed),
+        )
 
     def _link(self, n_classes: int) -> Link | None:
         # A class is a binary problem of its own with equal weights, whose exponential loss is lowest at half the log odds.
@@ -214,7 +219,7 @@ class RebelClassifier(SingleLabelClassifier):
         return super()._log_probabilities(scores)
 
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
-        weights = initial_weights(2 * np.eye(len(positive), dtype=np.int8) - 1, self.cost_matrix_)
+        weights = subcosts(len(positive), self.cost_matrix_)
         of_class = positive[:, None] * weights
         right = np.diag(of_class)
         wrong = np.add.accumulate(of_class - np.diag(right), axis=0)[-1]

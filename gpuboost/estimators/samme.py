@@ -13,7 +13,7 @@ from gpuboost.estimators.sampling import sampling_of
 from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
-from gpuboost.training import Progress
+from gpuboost.progress import Progress
 
 
 class SAMMEClassifier(ClassTreeClassifier):
@@ -118,5 +118,10 @@ class SAMMEClassifier(ClassTreeClassifier):
 
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> SAMME:
         self._check_labels(encoder)
-        sizes = (float(self.learning_rate), float(self.min_weight_fraction_leaf))
-        return SAMME(int(self.max_leaf_nodes), self.variant, *sizes, sampling_of(self, self._seed))
+        return SAMME(
+            max_leaf_nodes=int(self.max_leaf_nodes),
+            learning_rate=float(self.learning_rate),
+            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
+            sampling=sampling_of(self, self._seed),
+            variant=self.variant,
+        )
