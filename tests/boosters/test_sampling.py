@@ -407,7 +407,7 @@ def test_a_tree_that_is_right_on_its_rows_only_is_not_the_last() -> None:
 
 
 def test_rounds_from_a_part_learn() -> None:
-    train, test = blobs(600, 8, 4, 5).update(slice(0, 400)), blobs(600, 8, 4, 5).update(slice(400, 600))
+    train, test = blobs(600, 8, 4, 5).subset(slice(0, 400)), blobs(600, 8, 4, 5).subset(slice(400, 600))
     errors = {}
     with cpu_backend() as backend:
         for name, how in {"plain": {}, **OPTIONS}.items():
