@@ -15,6 +15,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError, ModelFormatError
+from gpuboost.registry import ALGORITHMS, __version__, estimator_class, estimators
 
 if TYPE_CHECKING:
     from gpuboost.active.learner import ActiveLearner
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     )
     from gpuboost.persistence.checkpoint import Checkpoint
 
-__version__ = "0.1.0"
 __all__ = [
+    "ALGORITHMS",
     "ABCBoostClassifier",
     "ActiveLearner",
     "AdaBoostMHClassifier",
@@ -45,23 +46,13 @@ __all__ = [
     "ModelFormatError",
     "RebelClassifier",
     "SAMMEClassifier",
+    "__version__",
     "cost_scorer",
     "fit",
     "load",
     "mean_cost",
     "min_cost_labels",
 ]
-
-ALGORITHMS = {
-    "abc-boost": "ABCBoostClassifier",
-    "adaboost-mh": "AdaBoostMHClassifier",
-    "gamble": "GambleClassifier",
-    "logitboost": "LogitBoostClassifier",
-    "mart": "MartClassifier",
-    "rebel": "RebelClassifier",
-    "samme": "SAMMEClassifier",
-}
-"""The names that `fit` knows, and their estimators."""
 
 MODULES = (
     "boosters",
@@ -90,10 +81,8 @@ def __getattr__(name: str) -> Any:
         from gpuboost.persistence.checkpoint import Checkpoint
 
         return Checkpoint
-    if name in ALGORITHMS.values():
-        from gpuboost import estimators
-
-        return getattr(estimators, name)
+    if name in estimators():
+        return estimator_class(name)
     if name in ("cost_scorer", "mean_cost", "min_cost_labels"):
         from gpuboost.costs import metrics
 
@@ -103,7 +92,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Return the public names, those that are loaded when they are asked for included."""
-    return sorted([*__all__, *MODULES, "ALGORITHMS", "__version__"])
+    return sorted([*__all__, *MODULES])
 
 
 def fit(
@@ -152,7 +141,7 @@ def fit(
         raise ValueError(
             f"algorithm must be one of {sorted(ALGORITHMS)}, got {algorithm!r}{did_you_mean(str(algorithm), ALGORITHMS)}"
         )
-    estimator = __getattr__(ALGORITHMS[algorithm])
+    estimator = estimator_class(ALGORITHMS[algorithm].estimator)
     known = estimator().get_params()
     unknown = sorted(set(params) - set(known))
     if unknown:
@@ -193,4 +182,5 @@ def load(path: str | os.PathLike[str], device: str | int = "auto", n_jobs: int |
     """
     from gpuboost.persistence import model_file
 
-    return model_file.load(path, device, n_jobs)
+    model: BoostingClassifier = model_file.load(path, device, n_jobs)
+    return model

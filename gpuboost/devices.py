@@ -95,6 +95,6 @@ def notify_once(problem: DeviceProblem) -> None:
     if not availability.expected():
         logging.getLogger("gpuboost").info(message)
         return
-    from gpuboost.estimators.warn import warn
+    from gpuboost.messages import warn
 
     warn(f'{message} (device="cpu" says nothing)')

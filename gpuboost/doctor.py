@@ -13,10 +13,10 @@ from typing import Any
 import click
 import numpy as np
 
-from gpuboost import __version__
 from gpuboost.backends.cuda import availability
 from gpuboost.backends.cuda.availability import DeviceProblem, attempt, dotted
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
+from gpuboost.registry import __version__
 
 Report = dict[str, Any]
 """Facts by title: text, numbers, or dictionaries of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest import mock
@@ -20,6 +20,8 @@ from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.problems import cpu_backend
 
 Opener = Callable[[], AbstractContextManager[Backend]]
+Once = Callable[..., Any]
+"""See the fixture `once`."""
 
 ROOMY = Limits(n_multiprocessors=2, shared_per_block=227 * 1024, shared_per_multiprocessor=1024 * 1024)
 """All four features of a word in shared memory, and small blocks."""
@@ -76,6 +78,13 @@ EMULATED: dict[str, Opener] = {
     "emulated-tight-least": lambda: tight("reverse", LEAST),
 }
 CUDA: dict[str, Opener] = {"cuda": cuda}
+SLOW = (CPU | EMULATED).keys() - {"cpu-2", "emulated-forward"}
+"""Backends whose tests are marked slow: each has a sibling of its kind that is not."""
+
+
+def thinned(values: Iterable[Any], step: int) -> list[Any]:
+    """Parameters of a test of which only every ``step``-th is in the fast part."""
+    return [pytest.param(value, marks=pytest.mark.slow) if i % step else value for i, value in enumerate(values)]
 
 
 def candidates(device: str | None) -> dict[str, Opener]:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.threads import Team
 from gpuboost.backends.reference.backend import NumpyBackend
-from tests.candidates import candidates
+from tests.candidates import SLOW, candidates
 from tests.problems import cpu_backend
 
 
@@ -30,10 +32,63 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, metavar="N", help="how often a training is killed and resumed, in place of 3")
 
 
+@pytest.hookimpl(trylast=True)  # the candidates of a case come one after another
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Let every test that asks for a ``candidate`` meet all backends but the reference."""
     if "candidate" in metafunc.fixturenames:
         metafunc.parametrize("candidate", candidates(metafunc.config.getoption("--device")), indirect=True)
+
+
+def backend_of(item: pytest.Item) -> str:
+    """The backend that a test is parametrized with, or an empty string."""
+    params: dict[str, Any] = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return str(params.get("candidate") or params.get("place") or "")
+
+
+def case_of(item: pytest.Item) -> str:
+    """The name of a test without its candidate."""
+    return item.nodeid.replace(backend_of(item), "")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the backend that they are parametrized with; keep those that share an oracle in one process."""
+    for item in items:
+        backend = backend_of(item)
+        if backend.startswith("emulated") or "tests/cuda_on_cpu/" in item.nodeid:
+            item.add_marker("emulator")
+        if backend == "cuda":
+            item.add_marker("gpu")
+        if backend in SLOW:
+            item.add_marker("slow")
+        if "once" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(case_of(item)))
+
+
+class Shared:
+    """What the candidates of the current case share."""
+
+    case = ""
+    results: dict[int, Any]
+
+
+@pytest.fixture
+def once(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Call a function that does not depend on the candidate once for all candidates of a case; they run in succession.
+
+    The calls of a test are told apart by their order.
+    """
+    case, calls = case_of(request.node), itertools.count()
+    if Shared.case != case:
+        Shared.case, Shared.results = case, {}
+
+    def result(function: Callable[..., Any], *arguments: Any) -> Any:
+        call = next(calls)
+        if call not in Shared.results:
+            Shared.results[call] = function(*arguments)
+        return Shared.results[call]
+
+    return result
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def loss_of(model: Any, labels: NDArray[Any]) -> tuple[Callable[[Floats], float]
     model = model.fit(X, labels)  # so that what is chosen by the data is chosen
     sample, encoder = training_sample(X, labels, None, None)
     booster = model._make_booster(encoder, sample, None)
-    problem, _ = model._problem(backend, sample, encoder)
+    problem, _ = model._model.problem(backend, sample, encoder)
 
     def loss(scores: Floats) -> float:
         state = booster.row_state(problem)

@@ -8,11 +8,15 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import gpuboost
 from gpuboost.backends.cuda import availability, kernels
 
 ROOT = Path(__file__).resolve().parent.parent
+GITHUB = ROOT / ".github"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -36,6 +40,43 @@ def test_extras() -> None:
     assert extras["cuda13"] == {"cupy-cuda13x", "cuda-toolkit"}
     assert extras["plot"] == {"matplotlib"}
     assert extras["dev"] >= {"gpuboost-ml", "ruff", "mypy"}
+
+
+def lower_bound(requirement: Requirement) -> Version:
+    (bound,) = [specifier for specifier in requirement.specifier if specifier.operator in (">=", "==")]
+    return Version(bound.version.removesuffix(".*"))
+
+
+def test_the_lowest_versions_are_the_bounds() -> None:
+    """A bound that nobody installs is a guess."""
+    lines = (GITHUB / "lowest.txt").read_text(encoding="utf-8").splitlines()
+    lowest = {pin.name: pin for pin in map(Requirement, (line for line in lines if line and not line.startswith("#")))}
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    bounded = [*PYPROJECT["project"]["dependencies"]]
+    for extra in ("plot", "onnx", "treelite", "shap", "test"):
+        bounded += extras[extra]
+    assert bounded
+    for requirement in map(Requirement, bounded):
+        pin = lowest[requirement.name]
+        assert requirement.specifier.contains(lower_bound(pin)), f"{pin} is not {requirement}"
+        assert lower_bound(pin) == lower_bound(requirement), f"{requirement} promises what {pin} does not test"
+
+
+def test_the_workflow_tests_every_python() -> None:
+    workflow = yaml.safe_load((GITHUB / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    matrix = workflow["jobs"]["tests"]["strategy"]["matrix"]
+    tested = {*matrix["python"], *(job["python"] for job in matrix["include"])}
+    heading = "Programming Language :: Python :: 3."
+    named = {line.rpartition(" ")[2] for line in PYPROJECT["project"]["classifiers"] if line.startswith(heading)}
+    assert tested == named
+    assert PYPROJECT["project"]["requires-python"] == f">={min(named, key=Version)}"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(GITHUB.glob("*.md"))], ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert [target for target in targets if target and not (page.parent / target).exists()] == []
 
 
 def test_no_other_extra_brings_cupy() -> None:
@@ -75,7 +116,7 @@ def test_the_wheel_has_the_kernels_where_they_are_looked_for() -> None:
 def test_version_stands_in_one_place() -> None:
     assert PYPROJECT["project"]["dynamic"] == ["version"]
     source = ROOT / PYPROJECT["tool"]["hatch"]["version"]["path"]
-    assert Path(gpuboost.__file__).resolve() == source
+    assert Path(gpuboost.registry.__file__).resolve() == source
     versions = re.findall(r'^__version__ = "(.*)"$', source.read_text(encoding="utf-8"), re.MULTILINE)
     assert versions == [gpuboost.__version__]
 

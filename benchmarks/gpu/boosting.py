@@ -16,7 +16,8 @@ from gpuboost.boosters.base import Problem
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
-from gpuboost.training import Progress, Training, train
+from gpuboost.progress import Progress
+from gpuboost.training import Training, train
 
 LEAVES = 20
 

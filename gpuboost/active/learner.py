@@ -27,13 +27,14 @@ from sklearn.exceptions import NotFittedError
 
 from gpuboost.active.pools import checked_pool, distinct_first, take
 from gpuboost.errors import is_interrupt
-from gpuboost.estimators.base import BoostingClassifier, draw_seed, evaluation_tuples
+from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.estimators.gamble import GambleClassifier
 from gpuboost.inputs import parameters
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import to_numpy
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, object_array, raw_labels
 from gpuboost.inputs.label_values import holds, label_list, ordered
+from gpuboost.inputs.parameters import draw_seed, evaluation_tuples
 from gpuboost.inputs.weights import row_weights
 from gpuboost.stopping import Patience
 

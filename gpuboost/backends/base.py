@@ -145,7 +145,7 @@ class Backend(ABC):
     def minimum(self, state: Device, limit: Device, scale: float, limit_scale: float) -> tuple[Device, SupportsFloat]:
         """Return ``min(state[i, c] * scale, limit[i, c] * limit_scale)`` as a new row state, and its maximum.
 
-        The factors are powers of two. This is computed on the host, so that it is the same everywhere; a backend may override it.
+        The factors are powers of two. It is computed on the host, the same everywhere; a backend may override it.
         """
         with np.errstate(over="ignore"):  # an infinite product is never the smaller one
             smaller = np.minimum(self.get(state) * scale, self.get(limit) * limit_scale)

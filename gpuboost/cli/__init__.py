@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from gpuboost import __version__
 from gpuboost.cli.commands.algorithms import algorithms
 from gpuboost.cli.commands.bench import bench
 from gpuboost.cli.commands.demo import demo
@@ -15,6 +14,7 @@ from gpuboost.cli.commands.inspect import inspect
 from gpuboost.cli.commands.plot import plot
 from gpuboost.cli.commands.predict import predict
 from gpuboost.cli.program import Program
+from gpuboost.registry import __version__
 
 __all__ = ["main"]
 

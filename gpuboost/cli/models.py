@@ -63,10 +63,9 @@ def open_model(path: str, device: str | int, jobs: int | None) -> Model:
     DeviceUnavailableError
         If the device cannot be used.
     """
-    import gpuboost
-    from gpuboost.persistence.model_file import describe
+    from gpuboost.persistence.model_file import describe, load
 
-    estimator = gpuboost.load(path, device=device, n_jobs=jobs)
+    estimator = load(path, device=device, n_jobs=jobs)
     record = read_record(describe(path).get("extra", {}))
     if record is not None:
         return Model(estimator, record.layout, record.target, tuple(record.missing))

@@ -42,9 +42,9 @@ def parse(settings: Sequence[str], algorithm: str) -> dict[str, Any]:
         If a setting has no ``=``, or a value that the estimator refuses, or names a parameter that the estimator does not have,
         or has twice, or that has an option.
     """
-    import gpuboost
+    from gpuboost.registry import ALGORITHMS, estimator_class
 
-    estimator = getattr(gpuboost, gpuboost.ALGORITHMS[algorithm])
+    estimator = estimator_class(ALGORITHMS[algorithm].estimator)
     known = sorted(set(estimator().get_params()) - set(ELSEWHERE))
     chosen: dict[str, Any] = {}
     for setting in settings:
@@ -113,3 +113,13 @@ def set_all(estimator: Any, **values: Any) -> None:
     """Set parameters, also those that an estimator has without declaring them: `BoostingClassifier` knows their defaults."""
     for name, value in values.items():
         setattr(estimator, name, value)
+
+
+def check_algorithm(name: str) -> None:
+    """Raise a UsageError for an algorithm that there is not."""
+    from gpuboost.messages import did_you_mean
+    from gpuboost.registry import ALGORITHMS
+
+    if name not in ALGORITHMS:
+        hint = did_you_mean(name, ALGORITHMS)
+        raise click.UsageError(f"--algorithm {name}: there is no such algorithm{hint}; known are {', '.join(ALGORITHMS)}")

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from itertools import product
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.inputs.label_values import label_key, label_keys, label_list
+from gpuboost.inputs.parameters import as_float
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def check_cost_matrix(cost_matrix: Any, classes: Any) -> Floats:
     Returns
     -------
     ndarray of float64, shape (n_classes, n_classes)
-        A copy. A class may cost nothing to miss (a row of zeros): its rows then say nothing about costs. Training on such a
+        A copy. A class may cost nothing to miss (a row of zeros): no decision about its rows costs anything. Training on such a
         matrix warns.
 
     Raises
@@ -194,14 +194,6 @@ def _checked(entries: NDArray[Any], labels: list[Any]) -> Floats:
             f"{expected}, got {entries.tolist()[i][j]!r}"
         )
     return costs.reshape(entries.shape) + 0.0  # no -0
-
-
-def as_float(entry: Any) -> float:
-    """Return a number as a float; NaN for what is none."""
-    try:
-        return float(entry) if isinstance(entry, Real) else float("nan")
-    except OverflowError:  # of an integer
-        return float("inf")
 
 
 def _refuse_zeros(costs: Floats, labels: list[Any]) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.estimators.base import BoostingClassifier
-from gpuboost.estimators.sampling import sampling_of
+from gpuboost.estimators.parameters import GrowthParameters
 from gpuboost.exactmath import log
 from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder
@@ -20,10 +19,9 @@ from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import MAX_FACTORS, StumpProduct
 from gpuboost.links import Link, Sigmoid
-from gpuboost.progress import Progress
 
 
-class AdaBoostMHClassifier(BoostingClassifier):
+class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
     """AdaBoost.MH with multi-class Hamming trees, stumps or products of stumps (Kegl 2014).
 
     The algorithm boosts one vector-valued classifier a round, which votes for or against every class, and whose cuts are shared
@@ -38,31 +36,10 @@ class AdaBoostMHClassifier(BoostingClassifier):
         Busa-Fekete 2009).
     max_leaf_nodes : int or "auto", default "auto"
         Leaves of a Hamming tree, at least 2: the paper's number of inner nodes plus one. "auto" is 20, or with less than
-        2000 distinct rows one for every 100 of them, but no less than there are classes (up to 20) and than 4: small sets want
+        2000 distinct rows one for every 100 of them, but no less than there are classes (up to 20) and than 4: small sets need
         small trees.
     n_factors : int, default 3
         Stumps of a product, 1 to 8.
-    min_weight_fraction_leaf : float, default 0.0
-        The share of the sample weights that each side of a cut must have, 0 to 0.5. Those are the weights passed to `fit`
-        (times the class weights), not those that boosting works with. It keeps rows of small weight
-        from getting leaves of their own. It is a share of the rows that ``subsample`` draws, and rows that ``weight_trim``
-        leaves out do not count.
-    weight_trim : float or None, default None
-        Each round's tree is grown from the heaviest rows only, those that hold this share of the boosting weights, such as
-        0.99: fewer and fewer rows (weight trimming). This and the next two parameters make training faster where there are many
-        rows or features, sometimes at a cost in accuracy; on a few thousand rows with some tens of features they save next to
-        nothing. Only the cuts (and the votes) of a tree are found on a part of the data; its coefficients or leaf values, the
-        edge and the loss are those of all rows. None: all rows.
-    max_features : float, default 1.0
-        The share of the features, at least one, that each round's tree may cut, drawn at random (LazyBoost).
-    subsample : float, default 1.0
-        The share of the rows, at least one, that each round's tree is grown from, drawn at random whatever their weights
-        (stochastic boosting). With ``weight_trim``, from the heaviest of those drawn.
-    pruning : bool, default False
-        Leave out additions that exact bounds show to be unnecessary (QuickBoost). The model is the same, byte for byte. It pays
-        with hundreds of features, once few rows hold nearly all of the boosting weights. Only the CPU backend prunes: it times
-        both ways and takes the faster one, and so loses next to nothing where it does not pay. With
-        ``min_weight_fraction_leaf`` nothing is pruned.
     variant : {"real", "discrete"}, default "real"
         "discrete" gives each round one coefficient (eq. 12), "real" one to every leaf and class (section 2.3). The latter needs
         fewer rounds; the former, with which the paper's experiments were made, suffers less from wrong labels.
@@ -71,61 +48,18 @@ class AdaBoostMHClassifier(BoostingClassifier):
     initial_weights : {"auto", "single-label", "uniform"}, default "auto"
         How the weight of a row is divided among the classes: half of it to the row's own class (eq. 3), or equally. "auto" is
         "single-label" for a y of labels and "uniform" for an indicator matrix.
-    max_bins : int, default 255
-        Bins of a feature's values, 2 to 255. A feature with no more distinct values is cut between any two of them.
-    class_weight : dict, "balanced" or None, default None
-        Weights of the classes by label (1 for labels that are not in the dict), by which the sample weights are multiplied.
-        "balanced" gives all classes the same total weight. It does not act on an ``eval_set``, but on the rows held out.
-    early_stopping : bool, "smoothed" or "patience", default False
-        "smoothed" (also True) keeps the number of trees with the lowest mean validation error over the last fifth of the rounds
-        (eq. 15), and never fewer than 51 where more than 50 rounds are run. "patience" keeps the first one with the lowest
-        validation error: the rule, with ``n_iter_no_change``, for a model that overfits within a few rounds.
-    validation_fraction : float, default 0.1
-        The share of the rows that early stopping holds out, class by class, if there is no ``eval_set``.
-    n_iter_no_change : int or None, default None
-        Early stopping ends the training after that many rounds without a lower (smoothed) error. None: never for "smoothed", as
-        in the paper; 50 for "patience".
-    random_state : int, Generator, RandomState or None, default None
-        Seed of all that is random: the hold-out set, and the draws of ``max_features`` and ``subsample``, which depend
-        on it and on the number of the round only.
-    device : str or int, default "auto"
-        "auto", "cpu", "numpy" (a slow reference), "cuda", "cuda:1" or the number of a CUDA device.
-    n_jobs : int or None, default None
-        Threads; None and -1 are all CPUs that the process may use.
-    verbose : int, default 0
-        1 shows a progress bar, n > 1 prints a line every n rounds.
-    warm_start : bool, default False
-        Whether `fit` adds trees to the fitted model until there are ``n_estimators``; with the same data the result is that of
-        one long training.
-    callbacks : sequence of callables, optional
-        Called after every round with a `gpuboost.progress.Progress`; a true return value ends the training.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The sorted labels of the rows with non-zero weight, in the dtype of y; column numbers for a multi-label y.
-    multi_label_ : bool
-        Whether y was an indicator matrix.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str, shape (n_features,)
-        Names of the columns, if X was a data frame with names.
-    ensemble_ : gpuboost.ensemble.Ensemble
-        The trees.
-    bin_mapper_ : gpuboost.binning.BinMapper
-        The cuts of every feature.
-    history_ : dict of list of float
-        One entry for each round that was run, see `gpuboost.training.Training`.
-    n_estimators_ : int
-        Number of trees in the model: predictions use all of them.
-    stop_reason_ : str
-        Why the training ended.
-    device_ : str
-        Where the model was trained.
     initial_weights_ : {"single-label", "uniform"}
         What ``initial_weights`` has become.
     feature_importances_ : ndarray of float64, shape (n_features,)
         Each feature's share of the edge that all cuts have won.
+
+    See Also
+    --------
+    SAMMEClassifier : Trees that vote for one class, for a loss of one label a row.
+    ABCBoostClassifier : A tree for each class, for the log loss.
 
     References
     ----------
@@ -143,56 +77,13 @@ class AdaBoostMHClassifier(BoostingClassifier):
     array([0, 0])
     """
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 1000,
-        learner: Literal["tree", "stump", "product"] = "tree",
-        max_leaf_nodes: int | Literal["auto"] = "auto",
-        n_factors: int = 3,
-        min_weight_fraction_leaf: float = 0.0,
-        weight_trim: float | None = None,
-        max_features: float = 1.0,
-        subsample: float = 1.0,
-        pruning: bool = False,
-        variant: Literal["real", "discrete"] = "real",
-        learning_rate: float = 1.0,
-        initial_weights: Literal["auto", "single-label", "uniform"] = "auto",
-        max_bins: int = 255,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        early_stopping: bool | Literal["smoothed", "patience"] = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int | None = None,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
-        device: str | int = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        callbacks: Sequence[Callable[[Progress], Any]] | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.learner = learner
-        self.max_leaf_nodes = max_leaf_nodes
-        self.n_factors = n_factors
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.weight_trim = weight_trim
-        self.max_features = max_features
-        self.subsample = subsample
-        self.pruning = pruning
-        self.variant = variant
-        self.learning_rate = learning_rate
-        self.initial_weights = initial_weights
-        self.max_bins = max_bins
-        self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.callbacks = callbacks
+    n_estimators: int = 1000
+    learner: Literal["tree", "stump", "product"] = "tree"
+    max_leaf_nodes: int | Literal["auto"] = "auto"
+    n_factors: int = 3
+    variant: Literal["real", "discrete"] = "real"
+    learning_rate: float = 1.0
+    initial_weights: Literal["auto", "single-label", "uniform"] = "auto"
 
     _own_fitted = ("initial_weights_",)
 
@@ -207,8 +98,6 @@ class AdaBoostMHClassifier(BoostingClassifier):
         else:
             parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_integer("n_factors", self.n_factors, 1, MAX_FACTORS)
-        parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
-        sampling_of(self)
         parameters.check_choice("variant", self.variant, ("discrete", "real"))
         parameters.check_learning_rate(self.learning_rate)
         parameters.check_choice("initial_weights", self.initial_weights, ("auto", "single-label", "uniform"))
@@ -238,7 +127,7 @@ class AdaBoostMHClassifier(BoostingClassifier):
             self.variant,
             float(self.learning_rate),
             float(self.min_weight_fraction_leaf),
-            sampling_of(self, self._seed),
+            self._sampling(self._seed),
         )
 
     def _leaves(self, n_classes: int, sample: Sample) -> int:

@@ -6,9 +6,9 @@ import copy
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,17 @@ from gpuboost.boosters.base import Booster, Metric
 from gpuboost.boosters.prior import PriorBooster
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.costs.metrics import refuse_many_labels
+from gpuboost.estimators.parameters import TrainingParameters
 from gpuboost.estimators.predictor import Predictor, to_backend
-from gpuboost.estimators.warn import warn
 from gpuboost.export.methods import Exports
-from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.label_values import label_keys
+from gpuboost.inputs.parameters import check_callables, draw_seed, evaluation_tuples
 from gpuboost.inputs.samples import Sample, evaluation_sample, split_off, training_sample
+from gpuboost.messages import warn
 from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
-from gpuboost.progress import History, Progress
+from gpuboost.progress import History
 from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import Training, train
 
@@ -38,41 +39,47 @@ NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of t
 Floats = NDArray[np.float64]
 
 
-class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the boosting classifiers.
 
-    A subclass declares the constructor's parameters, makes the booster, and says how scores and probabilities belong together.
-    This class reads ``n_estimators`` and the parameters below, see `AdaBoostMHClassifier`; one that a subclass does not declare
-    has its value here.
-    """
+    A subclass declares its own parameters, makes the booster, and defines the link from scores to probabilities.
 
-    n_estimators: int
-    max_bins: int = 255
-    class_weight: dict[Any, float] | Literal["balanced"] | None = None
-    early_stopping: bool | Literal["smoothed", "patience"] = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int | None = None
-    random_state: int | np.random.Generator | np.random.RandomState | None = None
-    device: str | int = "auto"
-    n_jobs: int | None = None
-    verbose: int = 0
-    warm_start: bool = False
-    callbacks: Sequence[Callable[[Progress], Any]] | None = None
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The sorted labels of the rows with non-zero weight, in the dtype of y; column numbers for a multi-label y.
+    multi_label_ : bool
+        Whether y was an indicator matrix.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str, shape (n_features,)
+        Names of the columns, if X was a data frame with names.
+    ensemble_ : gpuboost.ensemble.Ensemble
+        The trees.
+    bin_mapper_ : gpuboost.binning.BinMapper
+        The cuts of every feature.
+    history_ : dict of list of float
+        One entry for each round that was run, see `gpuboost.training.Training`.
+    n_estimators_ : int
+        Rounds of the model: predictions use all of them.
+    stop_reason_ : str
+        Why the training ended.
+    device_ : str
+        Where the model was trained.
+    feature_importances_ : ndarray of float64, shape (n_features,)
+        Each feature's share of the gain of all cuts.
+    """
 
     plot = PlotAccessor()
     """Pictures of the model and its training, see `gpuboost.plotting.Plots`."""
 
-    _metrics: Mapping[str, Metric] = MappingProxyType({"edge": 0.0})
-    """What the booster notes of a round, and what stands in the history where it has nothing to note."""
-    _own_fitted: tuple[str, ...] = ()
+    _metrics: ClassVar[Mapping[str, Metric]] = MappingProxyType({"edge": 0.0})
+    """The metrics of the booster's rounds, and their values in the history of a model that is a constant."""
+    _own_fitted: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes that only this classifier has."""
-    _seed: int
-    _seed_matters: bool = True
-    """Whether anything was drawn, or will be if the same training goes on."""
 
-    # ---- what a subclass says ----------------------------------------------------------------------------------------------
+    # ---- what a subclass defines -------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def _check_own_parameters(self) -> None:
         """Raise a ValueError or TypeError if a parameter of the subclass is wrong."""
 
@@ -135,7 +142,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         started = time.perf_counter()
         self._check_parameters()
         previous = copy.copy(self) if self.warm_start and self.__sklearn_is_fitted__() else None
-        with self._open() as backend:
+        with self._model_kind.open(self.device, self.n_jobs) as backend:
             matrix = to_backend(backend, self._matrix(X, reset=previous is None))
             sample, encoder = training_sample(matrix, y, sample_weight, self.class_weight)
             self.classes_, self.multi_label_ = encoder.classes, encoder.multi_label
@@ -148,7 +155,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
             costs = self._checked_costs(encoder)
             booster = self._make_booster(encoder, sample, previous)
             training, usable = self._train(backend, booster, sample, evaluation, encoder, costs, previous, started)
-        self._take_in(training, backend)
+        self._store(training, backend)
         remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
         if costs is not None and len(costs) > 1 and not costs.any(axis=1).all():
             free = encoder.classes[~costs.any(axis=1)]
@@ -157,9 +164,9 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
             remarks.append(f"interrupted after {self.n_estimators_} rounds; the model keeps them")
         return remarks
 
-    def _take_in(self, training: Training, backend: Backend) -> Self:
-        """Become the model that a training has made."""
-        self._keep(training.rounds)
+    def _store(self, training: Training, backend: Backend) -> Self:
+        """Set the fitted attributes to what a training has made."""
+        self._model = self._model.with_rounds(training.rounds, len(self.classes_))
         self.history_ = training.history
         self.n_estimators_ = len(training.rounds)
         self.stop_reason_ = training.reason
@@ -179,8 +186,8 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
     ) -> tuple[Training, bool]:
         """Load the data and run the booster. Return also whether there is something to learn from."""
         if previous is None:
-            self._prepare(sample)
-        problem, usable = self._problem(backend, sample, encoder)
+            self._model = self._model_kind.blank(sample, self.max_bins, self.n_jobs, len(encoder.classes))
+        problem, usable = self._model.problem(backend, sample, encoder)
         if not usable:
             positive = problem.integer_weights @ (problem.signs > 0)
             total = int(problem.integer_weights.sum())
@@ -190,15 +197,15 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
             booster,
             problem,
             n_rounds=self.n_estimators,
-            initial_rounds=previous._rounds() if previous else (),
+            initial_rounds=previous._model.rounds() if previous else (),
             history=self._history_so_far(names, ("error",) if costs is None else ("error", "cost"), previous),
-            evaluation={name: self._problem(backend, one, encoder)[0] for name, one in evaluation.items()},
+            evaluation={name: self._model.problem(backend, one, encoder)[0] for name, one in evaluation.items()},
             costs=costs,
             stopping=self._stopping(),
-            callbacks=parameters.check_callables("callbacks", self.callbacks),
+            callbacks=check_callables("callbacks", self.callbacks),
             verbose=int(self.verbose),
             started=started,
-            model_of=lambda so_far: copy.copy(self)._take_in(so_far, backend),
+            model_of=lambda so_far: copy.copy(self)._store(so_far, backend),
         )
         return training, usable
 
@@ -218,7 +225,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         return sample, {"valid": held_out}
 
     def _draws(self, eval_set: Any) -> bool:
-        """Whether training draws anything at random, or would if it were told from what seed."""
+        """Whether training draws anything at random, or has a seed to draw with."""
         holds_out = bool(self.early_stopping) and not evaluation_tuples(eval_set)
         takes_parts = any(getattr(self, name, 1.0) != 1.0 for name in ("subsample", "max_features"))
         return self.random_state is not None or holds_out or takes_parts
@@ -242,22 +249,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
     # ---- checks ------------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        parameters.check_integer("n_estimators", self.n_estimators, 1)
-        parameters.check_integer("max_bins", self.max_bins, 2, 255)
-        parameters.check_class_weight(self.class_weight)
-        parameters.check_between("validation_fraction", self.validation_fraction, 1)
-        if isinstance(self.early_stopping, str):
-            parameters.check_choice("early_stopping", self.early_stopping, ("smoothed", "patience"))
-        else:
-            parameters.check_bool("early_stopping", self.early_stopping)
-        for name in ("n_iter_no_change", "n_jobs"):
-            if getattr(self, name) is not None:
-                parameters.check_integer(name, getattr(self, name), 1 if name == "n_iter_no_change" else -(2**31))
-        if not isinstance(self.random_state, (type(None), np.random.Generator, np.random.RandomState)):
-            parameters.check_integer("random_state", self.random_state, 0)
-        parameters.check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        parameters.check_bool("warm_start", self.warm_start)
-        parameters.check_callables("callbacks", self.callbacks)
+        super()._check_parameters()
         self._check_own_parameters()
 
     def _check_continuation(self, previous: Self, encoder: LabelEncoder) -> None:
@@ -331,7 +323,7 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         """
         save(self, path)
 
-    # ---- what scikit-learn asks --------------------------------------------------------------------------------------------
+    # ---- scikit-learn's protocol --------------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_estimators_")
@@ -343,31 +335,17 @@ class BoostingClassifier(Predictor, Exports, ClassifierMixin, BaseEstimator):  #
         return tags
 
 
-def evaluation_tuples(eval_set: Any) -> list[tuple[Any, Any, Any]]:
-    """Return the (X, y, sample_weight) triples of an ``eval_set``."""
-    if eval_set is None:
-        return []
-    sets = []
-    for one in eval_set if isinstance(eval_set, list) else [eval_set]:
-        if not isinstance(one, tuple) or len(one) not in (2, 3):
-            received = f"{type(one).__name__} of length {len(one)}" if hasattr(one, "__len__") else type(one).__name__
-            raise ValueError(f"eval_set must be (X, y) or (X, y, sample_weight), or a list of such tuples, got a {received}")
-        sets.append((one[0], one[1], one[2] if len(one) == 3 else None))
-    return sets
+class SingleLabelClassifier(BoostingClassifier):
+    """Base class of classifiers whose loss needs exactly one label a row."""
 
+    def _check_labels(self, encoder: LabelEncoder) -> None:
+        """Raise a ValueError for a multi-label problem."""
+        if encoder.multi_label:
+            raise ValueError(
+                f"{type(self).__name__} needs one label a row, but y is an indicator matrix; AdaBoostMHClassifier takes it"
+            )
 
-def draw_seed(random_state: Any) -> int:
-    """Return the seed of NumPy's generator that ``random_state`` stands for.
-
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None draws a new seed, an int is the seed, a generator is asked for one.
-    """
-    if random_state is None:
-        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return parameters.check_integer("random_state", random_state, 0)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = False
+        return tags

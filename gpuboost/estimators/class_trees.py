@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.boosters.class_trees import centred
-from gpuboost.estimators.single_label import SingleLabelClassifier
+from gpuboost.estimators.base import SingleLabelClassifier
 from gpuboost.exactmath import log
 from gpuboost.links import Link, Softmax
 

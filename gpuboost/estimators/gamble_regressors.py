@@ -1,10 +1,10 @@
-"""scikit-learn's regressors as the weak learners of GAMBLE: what they must offer, and how they are fitted."""
+"""scikit-learn's regressors as the weak learners of GAMBLE: what they must offer, how they are fitted, the model of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,14 @@ from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
+
+from gpuboost.backends.base import Backend
+from gpuboost.backends.statistics import Device
+from gpuboost.boosters.base import Problem
+from gpuboost.boosters.gamble_regressors import RegressionProblem, RegressionStep
+from gpuboost.devices import open_backend
+from gpuboost.inputs.label_encoder import LabelEncoder
+from gpuboost.inputs.samples import Sample
 
 Floats = NDArray[np.float64]
 
@@ -124,3 +132,41 @@ def weight_parameter(regressor: Any) -> str | None:
         inner = weight_parameter(last)
         return inner and f"{name}__{inner}"
     return "sample_weight" if has_fit_parameter(regressor, "sample_weight") else None
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorModel:
+    """Regressors instead of trees: an `gpuboost.estimators.model.Model` of one `RegressionStep` a round."""
+
+    steps: list[RegressionStep] = field(default_factory=list)
+
+    @staticmethod
+    def open(device: str | int, n_jobs: int | None) -> Backend:
+        return open_backend("numpy")
+
+    @classmethod
+    def blank(cls, sample: Sample, max_bins: int, n_jobs: int | None, n_classes: int) -> Self:
+        return cls()
+
+    def problem(self, backend: Backend, sample: Sample, encoder: LabelEncoder) -> tuple[Problem, bool]:
+        data = self.encode(backend, sample.X[sample.rows])
+        return RegressionProblem(backend, data, *sample.labels(encoder)), True
+
+    def with_rounds(self, rounds: Sequence[Sequence[Any]], n_classes: int) -> Self:
+        return type(self)([step for (step,) in rounds])
+
+    def rounds(self) -> list[Any]:
+        return [[step] for step in self.steps]
+
+    def encode(self, backend: Backend, matrix: Any) -> Device:
+        return matrix.astype(np.float64, copy=False)
+
+    def add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
+        for step in self.steps[first:stop]:
+            scores += step.values(data)
+
+    def check_can_be_saved(self) -> None:
+        raise TypeError(
+            "a GambleClassifier that boosts a regressor cannot be saved: its regressors are scikit-learn's, and only pickle or "
+            "joblib keep them"
+        )

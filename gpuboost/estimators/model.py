@@ -1,12 +1,10 @@
-"""What a fitted model consists of: trees over binned columns, unless a classifier says otherwise."""
+"""What the rounds of a training make: trees over binned columns, or what an estimator has instead."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.threads import usable_threads
@@ -19,50 +17,67 @@ from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
 
 
-class TreeModel:
-    """The part of a classifier that knows what its rounds have made."""
+class Model(Protocol):
+    """What an estimator holds of its rounds, and how rows are scored by them. It is never changed, only replaced."""
 
-    device: str | int
-    n_jobs: int | None
-    max_bins: int
-    classes_: NDArray[Any]
-    n_features_in_: int
-    bin_mapper_: BinMapper
-    ensemble_: Ensemble
-
-    def _open(self) -> Backend:
+    @staticmethod
+    def open(device: str | int, n_jobs: int | None) -> Backend:
         """Open the backend for training and prediction."""
-        return open_backend(self.device, self.n_jobs)
 
-    def _prepare(self, sample: Sample) -> None:
-        """Learn from a training set what `_problem` and `_encode` need to know of the columns."""
-        self.bin_mapper_ = sample.fit_bins(self.max_bins, usable_threads(self.n_jobs))
+    @classmethod
+    def blank(cls, sample: Sample, max_bins: int, n_jobs: int | None, n_classes: int) -> Self:
+        """Return a model without rounds, with what it needs of the columns of a training set."""
 
-    def _problem(self, backend: Backend, sample: Sample, encoder: LabelEncoder) -> tuple[Problem, bool]:
-        """Load a labelled sample. Return it, and whether there is anything that tells classes apart."""
-        problem, usable = sample.problem(backend, self.bin_mapper_, encoder)
+    def problem(self, backend: Backend, sample: Sample, encoder: LabelEncoder) -> tuple[Problem, bool]:
+        """Load a labelled sample. Return it, and whether any column separates the classes."""
+
+    def with_rounds(self, rounds: Sequence[Sequence[Any]], n_classes: int) -> Self:
+        """Return the model that has these rounds instead of its own."""
+
+    def rounds(self) -> list[Any]:
+        """Return the rounds, for a training that continues them."""
+
+    def encode(self, backend: Backend, matrix: Any) -> Device:
+        """Load rows that are to be scored."""
+
+    def add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
+        """Add the values of the rounds ``first .. stop - 1`` to the scores of loaded rows."""
+
+    def check_can_be_saved(self) -> None:
+        """Raise a TypeError if a model file cannot hold it."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel:
+    """Trees, and the cuts of the columns that they are grown on."""
+
+    bin_mapper: BinMapper
+    ensemble: Ensemble
+
+    @staticmethod
+    def open(device: str | int, n_jobs: int | None) -> Backend:
+        return open_backend(device, n_jobs)
+
+    @classmethod
+    def blank(cls, sample: Sample, max_bins: int, n_jobs: int | None, n_classes: int) -> Self:
+        return cls(sample.fit_bins(max_bins, usable_threads(n_jobs)), Ensemble.from_rounds([], n_classes))
+
+    def problem(self, backend: Backend, sample: Sample, encoder: LabelEncoder) -> tuple[Problem, bool]:
+        problem, usable = sample.problem(backend, self.bin_mapper, encoder)
         return problem, usable and len(encoder.classes) > 1
 
-    def _keep(self, rounds: list[Any]) -> None:
-        """Take in what the rounds have made."""
-        self.ensemble_ = Ensemble.from_rounds(rounds, len(self.classes_))
+    def with_rounds(self, rounds: Sequence[Sequence[Any]], n_classes: int) -> Self:
+        return replace(self, ensemble=Ensemble.from_rounds(rounds, n_classes))
 
-    def _rounds(self) -> list[Any]:
-        """Return what the rounds have made."""
-        return self.ensemble_.rounds()
+    def rounds(self) -> list[Any]:
+        return self.ensemble.rounds()
 
-    def _encode(self, backend: Backend, matrix: Any) -> Device:
-        """Load rows that are to be scored."""
-        return backend.encode(self.bin_mapper_, matrix)
+    def encode(self, backend: Backend, matrix: Any) -> Device:
+        return backend.encode(self.bin_mapper, matrix)
 
-    def _add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
-        """Add to the scores of loaded rows what the rounds ``first .. stop - 1`` say."""
-        first, stop = self.ensemble_.round_offset[[first, stop]].tolist()
-        backend.predict(self.ensemble_, data, scores, first, stop)
+    def add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
+        first, stop = self.ensemble.round_offset[[first, stop]].tolist()
+        backend.predict(self.ensemble, data, scores, first, stop)
 
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Each feature's share of the edge that all cuts have won, shape (n_features,); zeros if there is no cut."""
-        check_is_fitted(self)
-        gains = self.ensemble_.feature_gains(self.n_features_in_)
-        return gains / (gains.sum() or 1.0)
+    def check_can_be_saved(self) -> None:
+        """Trees always can."""

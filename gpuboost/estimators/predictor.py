@@ -1,4 +1,4 @@
-"""What a fitted classifier says of rows: scores, probabilities, labels, and how often or at what cost they are wrong."""
+"""Prediction: scores, probabilities and labels of rows, their accuracy and their cost."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.backends.base import Backend
+from gpuboost.binning import BinMapper
 from gpuboost.costs.matrix import check_cost_matrix, least_cost
 from gpuboost.costs.metrics import mean_cost, refuse_many_labels
-from gpuboost.estimators.model import TreeModel
-from gpuboost.estimators.warn import warn
+from gpuboost.ensemble import Ensemble
+from gpuboost.estimators.model import Model, TreeModel
 from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
 from gpuboost.inputs.weights import row_weights
 from gpuboost.links import Link, independent, normalised
+from gpuboost.messages import warn
 
 BLOCK_BYTES = 64 << 20
 """Rows are predicted in blocks whose codes and scores take about this much memory."""
@@ -30,21 +32,34 @@ Finish = Callable[[Floats], NDArray[Any]]
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
-class Predictor(TreeModel):
+class Predictor:
     """The part of a classifier that predicts.
 
-    A subclass says how scores and probabilities belong together, and whether there are costs.
+    A subclass defines the link from scores to probabilities, and the costs if there are any.
     """
 
+    device: str | int
+    n_jobs: int | None
+    classes_: NDArray[Any]
+    n_features_in_: int
     multi_label_: bool
     n_estimators_: int
+    _model: Model
+    _seed: int
+    _seed_matters: bool = True
+    """Whether anything was drawn, or will be if the same training goes on."""
 
-    # ---- what a subclass says ----------------------------------------------------------------------------------------------
+    @property
+    def _model_kind(self) -> type[Model]:
+        """What a training makes."""
+        return TreeModel
+
+    # ---- what a subclass defines -------------------------------------------------------------------------------------------
 
     def _link(self, n_classes: int) -> Link | None:
         """Return how scores become probabilities, by which `_log_probabilities` goes and exported models, too.
 
-        None: the model has none, or `_log_probabilities` is overridden and computes what no `Link` says.
+        None: the model has none, or `_log_probabilities` is overridden and computes what no `Link` does.
         """
         return None
 
@@ -62,12 +77,45 @@ class Predictor(TreeModel):
         """
         return None
 
+    # ---- fitted attributes that the model holds ------------------------------------------------------------------------------
+
+    @property
+    def ensemble_(self) -> Ensemble:
+        """The trees."""
+        return self._trees("ensemble_").ensemble
+
+    @property
+    def bin_mapper_(self) -> BinMapper:
+        """The cuts of every feature."""
+        return self._trees("bin_mapper_").bin_mapper
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Each feature's share of the gain of all cuts, shape (n_features,); zeros if there is no cut."""
+        check_is_fitted(self)
+        gains = self._trees("feature_importances_").ensemble.feature_gains(self.n_features_in_)
+        return gains / (gains.sum() or 1.0)
+
+    def _set_trees(self, bin_mapper: BinMapper, ensemble: Ensemble) -> None:
+        """Make trees from a file the model."""
+        self._model = TreeModel(bin_mapper, ensemble)
+
+    def _trees(self, attribute: str) -> TreeModel:
+        """Return the model of trees that an attribute belongs to; raise an AttributeError if there is none."""
+        model = vars(self).get("_model")
+        if isinstance(model, TreeModel):
+            return model
+        kind = type(self).__name__
+        if model is None:
+            raise AttributeError(f"{kind!r} object has no attribute {attribute!r}")
+        raise AttributeError(f"a {kind} that boosts a regressor has no {attribute}, but estimators_")
+
     # ---- rows to labels ----------------------------------------------------------------------------------------------------
 
     def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> Any:
-        """Return X as a matrix of numbers, with the columns that the estimator knows (or learns with ``reset=True``).
+        """Return X as a matrix of numbers, with the columns of the training set (or records them with ``reset=True``).
 
-        One that lies on a device stays there: see `within_reach`.
+        One that lies on a device stays there: see `to_backend`.
         """
         if not reset:
             compare_columns(self, X)
@@ -85,13 +133,13 @@ class Predictor(TreeModel):
         (n_rows, n_features), n_classes = matrix.shape, len(self.classes_)
         step = max(1, BLOCK_BYTES // (n_features + 8 * n_classes))
         parts = []
-        with self._open() as backend:
+        with self._model.open(self.device, self.n_jobs) as backend:
             matrix = to_backend(backend, matrix)
             for first in range(0, n_rows, step):
                 block = matrix[first : first + step]
-                data = self._encode(backend, block)
+                data = self._model.encode(backend, block)
                 scores = backend.put(np.zeros((block.shape[0], n_classes)))
-                self._add_scores(backend, data, scores, 0, self.n_estimators_)
+                self._model.add_scores(backend, data, scores, 0, self.n_estimators_)
                 parts.append(finish(backend.get(scores)))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]
 
@@ -101,11 +149,11 @@ class Predictor(TreeModel):
         matrix = self._matrix(X, reset=False)
 
         def stages() -> Iterator[Any]:
-            with self._open() as backend:
-                data = self._encode(backend, to_backend(backend, matrix))
+            with self._model.open(self.device, self.n_jobs) as backend:
+                data = self._model.encode(backend, to_backend(backend, matrix))
                 scores = backend.put(np.zeros((matrix.shape[0], len(self.classes_))))
                 for t in range(self.n_estimators_):
-                    self._add_scores(backend, data, scores, t, t + 1)
+                    self._model.add_scores(backend, data, scores, t, t + 1)
                     yield as_type_of(finish(backend.get(scores).copy()), X)
 
         return stages()
@@ -238,11 +286,11 @@ class Predictor(TreeModel):
         ----------
         X : array-like, data frame or device array, shape (n_rows, n_features)
         y : array-like, shape (n_rows,)
-            Labels of any type that `fit` takes. Costs with labels of their own (a DataFrame or a dict) may know one that is no
+            Labels of any type that `fit` takes. Costs with labels of their own (a DataFrame or a dict) may have one that is no
             class.
         cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
-            ``C[true, predicted]``, see `gpuboost.costs.check_cost_matrix`. By default the costs that the classifier was told to
-            train by; every mistake costs 1 if there are none, which is the error rate.
+            ``C[true, predicted]``, see `gpuboost.costs.check_cost_matrix`. By default the costs that the classifier was
+            trained by; every mistake costs 1 if there are none, which is the error rate.
         sample_weight : array-like, shape (n_rows,), optional
 
         Returns

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import MethodType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,13 @@ from gpuboost.backends.base import Backend
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.boosters.rebel import Rebel, subcosts
 from gpuboost.costs.matrix import check_cost_matrix
-from gpuboost.estimators.sampling import sampling_of
-from gpuboost.estimators.single_label import SingleLabelClassifier
+from gpuboost.estimators.base import SingleLabelClassifier
+from gpuboost.estimators.parameters import GrowthParameters
 from gpuboost.exactmath import log
 from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
 from gpuboost.links import Link, Sigmoid
-from gpuboost.progress import Progress
 
 Floats = NDArray[np.float64]
 
@@ -50,8 +49,8 @@ class OfProbabilities:
         return MethodType(self.method, model)
 
 
-class RebelClassifier(SingleLabelClassifier):
-    """REBEL: multi-class boosting that knows what mistakes cost (Appel, Burgos-Artizzu and Perona 2016).
+class RebelClassifier(GrowthParameters, SingleLabelClassifier):
+    """REBEL: cost-sensitive multi-class boosting (Appel, Burgos-Artizzu and Perona 2016).
 
     A round adds ``f(x) a``: a shallow tree f that says -1 or +1, shared by all classes, times a vector a. The scores of a row
     bound what it costs to predict the class of the largest one.
@@ -62,38 +61,27 @@ class RebelClassifier(SingleLabelClassifier):
         ``C[true, predicted]``, what mistakes cost: not negative, 0 for right predictions. An array has its rows and columns in
         the order of the sorted labels, the others are read by label: see `gpuboost.costs.check_cost_matrix`. A class may cost
         nothing to miss; its rows are left out then, and `fit` warns. None: every mistake costs 1. A matrix of equal costs
-        is the same.
+        is the same. The costs of a row are multiplied by its weight. Early stopping looks at the mean cost, not at the error.
     max_depth : int, default 2
         Layers of a tree, 1 to 6. A tree has up to ``2**max_depth`` leaves.
-    n_estimators : int, default 500
-        Rounds of boosting, the number of trees. The first is the constant classifier, if that has anything to say.
     learning_rate : float, default 1.0
-        Multiplies the vectors, but that of the constant classifier; 1 is the paper's algorithm.
-    min_weight_fraction_leaf : float, default 0.0
-        The share of the sample weights (times the class weights) that each side of a cut must have, 0 to 0.5.
-    weight_trim, max_features, subsample, pruning
-        See `AdaBoostMHClassifier`. All layers of a tree are cut on the same rows and features.
-    max_bins : int, default 255
-        Bins of a feature's values, 2 to 255. A feature with no more distinct values is cut between any two of them.
-    class_weight : dict, "balanced" or None, default None
-        Weights of the classes by label, by which the sample weights are multiplied; see `AdaBoostMHClassifier`. They multiply
-        the costs of their rows.
-    early_stopping, validation_fraction, n_iter_no_change, random_state
-        See `AdaBoostMHClassifier`. With a cost matrix, early stopping looks at the mean cost in place of the error.
-    device : str or int, default "auto"
-        "auto", "cpu", "numpy" (a slow reference), "cuda", "cuda:1" or the number of a CUDA device.
-    n_jobs, verbose, warm_start, callbacks
-        See `AdaBoostMHClassifier`.
+        Multiplies the vectors, but that of the constant classifier, which is the first round unless it is zero; 1 is the
+        paper's algorithm.
 
     Attributes
     ----------
-    classes_, n_features_in_, ensemble_, history_, n_estimators_, stop_reason_, device_
-        See `AdaBoostMHClassifier`. The ensemble's values are the paper's H. "edge" of the history is the share of the weight
-        that a tree is right about with the signs of its vector, less the share that it is wrong about.
+    history_ : dict of list of float
+        See `gpuboost.training.Training`. "edge" is the share of the weight that a tree is right about with the signs of its
+        vector, less the share that it is wrong about. The values of ``ensemble_`` are the paper's H.
     cost_matrix_ : ndarray of float64, shape (n_classes, n_classes), or None
         The costs in the order of ``classes_``; None if all mistakes cost the same.
     feature_importances_ : ndarray of float64, shape (n_features,)
         Each feature's share of the loss that all cuts have saved.
+
+    See Also
+    --------
+    gpuboost.min_cost_labels : The two-step way: decisions by costs from any classifier's probabilities.
+    AdaBoostMHClassifier : The same loss without costs, with larger trees.
 
     Notes
     -----
@@ -126,50 +114,9 @@ class RebelClassifier(SingleLabelClassifier):
     0.0
     """
 
-    def __init__(
-        self,
-        *,
-        cost_matrix: Any = None,
-        max_depth: int = 2,
-        n_estimators: int = 500,
-        learning_rate: float = 1.0,
-        min_weight_fraction_leaf: float = 0.0,
-        weight_trim: float | None = None,
-        max_features: float = 1.0,
-        subsample: float = 1.0,
-        pruning: bool = False,
-        max_bins: int = 255,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        early_stopping: bool | Literal["smoothed", "patience"] = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int | None = None,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
-        device: str | int = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        callbacks: Sequence[Callable[[Progress], Any]] | None = None,
-    ) -> None:
-        self.cost_matrix = cost_matrix
-        self.max_depth = max_depth
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.weight_trim = weight_trim
-        self.max_features = max_features
-        self.subsample = subsample
-        self.pruning = pruning
-        self.max_bins = max_bins
-        self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.callbacks = callbacks
+    cost_matrix: Any = None
+    max_depth: int = 2
+    learning_rate: float = 1.0
 
     _own_fitted = ("cost_matrix_",)
 
@@ -180,8 +127,6 @@ class RebelClassifier(SingleLabelClassifier):
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_depth", self.max_depth, 1, MAX_DEPTH)
         parameters.check_learning_rate(self.learning_rate)
-        parameters.check_fraction("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0.5)
-        sampling_of(self)
 
     def _costs(self) -> Any:
         return self.cost_matrix
@@ -202,11 +147,11 @@ class RebelClassifier(SingleLabelClassifier):
         if previous is not None and not same_costs(previous.cost_matrix_, self.cost_matrix_):
             raise ValueError("warm_start=True continues a model with another cost_matrix")
         return Rebel(
-            max_depth=int(self.max_depth),
-            costs=self.cost_matrix_,
-            learning_rate=float(self.learning_rate),
-            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
-            sampling=sampling_of(self, self._seed),
+            int(self.max_depth),
+            self.cost_matrix_,
+            float(self.learning_rate),
+            float(self.min_weight_fraction_leaf),
+            self._sampling(self._seed),
         )
 
     def _link(self, n_classes: int) -> Link | None:
@@ -249,7 +194,7 @@ class RebelClassifier(SingleLabelClassifier):
 
 
 def same_costs(one: Floats | None, other: Floats | None) -> bool:
-    """Whether two models were told the same."""
+    """Whether two models were trained by the same costs."""
     return one is other if one is None or other is None else np.array_equal(one, other)
 
 

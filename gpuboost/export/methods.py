@@ -46,7 +46,7 @@ class Exports:
         """
         from gpuboost.export.plain import to_dict
 
-        return to_dict(self)  # type: ignore[arg-type]
+        return to_dict(self)
 
     def to_onnx(self, input_dtype: Literal["float64", "float32"] = "float64") -> Any:
         """Return the model for ONNX runtimes. It needs the package onnx (``pip install onnx``).
@@ -98,7 +98,7 @@ class Exports:
         """
         from gpuboost.export.onnx import to_onnx
 
-        return to_onnx(self, input_dtype)  # type: ignore[arg-type]
+        return to_onnx(self, input_dtype)
 
     def to_treelite(self) -> Any:
         """Return the model for Treelite, with vector leaves and float64 thresholds. It needs the package treelite.
@@ -144,7 +144,7 @@ class Exports:
         """
         from gpuboost.export.treelite import to_treelite
 
-        return to_treelite(self)  # type: ignore[arg-type]
+        return to_treelite(self)
 
     def to_shap(self, background: Any) -> ShapExplainer:
         """Return an explainer of the scores. It needs the package shap (``pip install shap``).
@@ -178,4 +178,4 @@ class Exports:
         """
         from gpuboost.export.shap import to_shap
 
-        return to_shap(self, background)  # type: ignore[arg-type]
+        return to_shap(self, background)

@@ -8,26 +8,23 @@ scan over the trees then adds the leaves' vectors in float64 and in the order of
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-import gpuboost
 from gpuboost.export.extras import load
 from gpuboost.export.onnx_graph import Graph, Tensor
 from gpuboost.export.onnx_math import independent, log_probabilities, normalised
-from gpuboost.export.trees import RealTree, feature_names, real_trees
+from gpuboost.export.trees import Model, RealTree, feature_names, real_trees
 from gpuboost.inputs.label_values import python_labels
-
-if TYPE_CHECKING:
-    from gpuboost.estimators.base import BoostingClassifier
+from gpuboost.registry import __version__
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}
 """The first ones that have all that is needed; any ONNX Runtime from 1.14 on executes them."""
 
 
-def to_onnx(model: BoostingClassifier, input_dtype: Literal["float64", "float32"] = "float64") -> Any:
+def to_onnx(model: Model, input_dtype: Literal["float64", "float32"] = "float64") -> Any:
     """Return a fitted classifier as an ONNX model: see `gpuboost.export.methods.Exports.to_onnx`."""
     load("onnx", "to_onnx")
     from onnx import helper
@@ -51,7 +48,7 @@ def to_onnx(model: BoostingClassifier, input_dtype: Literal["float64", "float32"
         body,
         opset_imports=[helper.make_opsetid(domain, version) for domain, version in OPSETS.items()],
         producer_name="gpuboost",
-        producer_version=gpuboost.__version__,
+        producer_version=__version__,
         ir_version=8,
     )
     helper.set_model_props(proto, {"feature_names": json.dumps(feature_names(model))})
@@ -90,7 +87,7 @@ def _value(name: str, dtype: np.dtype[Any], shape: list[int | None]) -> Any:
     return helper.make_tensor_value_info(name, kind, ["n_rows" if n is None else n for n in shape])
 
 
-def _predictions(graph: Graph, model: BoostingClassifier, labels: NDArray[Any], scores: Tensor) -> dict[str, np.dtype[Any]]:
+def _predictions(graph: Graph, model: Model, labels: NDArray[Any], scores: Tensor) -> dict[str, np.dtype[Any]]:
     """Add what is made of the scores. Return the dtypes of all outputs."""
     double, n_classes = np.dtype(np.float64), len(labels)
     link = model._link(n_classes)

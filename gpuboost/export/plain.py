@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-import gpuboost
-from gpuboost.export.trees import RealTree, exported_ensemble, feature_names, real_trees
+from gpuboost.export.trees import Model, RealTree, exported_ensemble, feature_names, real_trees
 from gpuboost.inputs.label_values import python_labels
 from gpuboost.links import Link, Softmax
-
-if TYPE_CHECKING:
-    from gpuboost.estimators.base import BoostingClassifier
+from gpuboost.registry import __version__
 
 READING = [
     "A row starts at node 0 of every tree. At a node with a feature it goes to the node number 'left' if its value is less "
@@ -26,7 +23,7 @@ READING = [
 ]
 
 
-def to_dict(model: BoostingClassifier) -> dict[str, Any]:
+def to_dict(model: Model) -> dict[str, Any]:
     """Return a fitted classifier as a dict: see `gpuboost.export.methods.Exports.to_dict`."""
     offsets = exported_ensemble(model).round_offset.tolist()
     names = feature_names(model)
@@ -34,7 +31,7 @@ def to_dict(model: BoostingClassifier) -> dict[str, Any]:
     return {
         "reading": READING,
         "estimator": type(model).__name__,
-        "gpuboost": gpuboost.__version__,
+        "gpuboost": __version__,
         "classes": [label if isinstance(label, (str, int, float)) else _text(label) for label in python_labels(model.classes_)],
         "class_dtype": str(model.classes_.dtype),
         "multi_label": bool(model.multi_label_),

@@ -7,20 +7,17 @@ Codes say all that the trees look at, so the Shapley values of a feature's code 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.binning import MISSING_CODE
 from gpuboost.export.extras import load
-from gpuboost.export.trees import exported_ensemble, feature_names, node_numbers
+from gpuboost.export.trees import Model, exported_ensemble, feature_names, node_numbers
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.label_values import python_labels
 from gpuboost.tree import Tree
-
-if TYPE_CHECKING:
-    from gpuboost.estimators.base import BoostingClassifier
 
 MAX_NODES, MAX_PATH = 2**15 - 1, 30
 """What shap's 16-bit node numbers and 32-bit binomial coefficients can count: nodes of a tree, features on a way to a leaf."""
@@ -35,7 +32,7 @@ class ShapExplainer:
         The mean scores of the background.
     """
 
-    def __init__(self, model: BoostingClassifier, background: Any) -> None:
+    def __init__(self, model: Model, background: Any) -> None:
         shap = load("shap", "to_shap")
         trees = exported_ensemble(model).trees()
         for tree in trees:
@@ -73,12 +70,12 @@ class ShapExplainer:
         )
 
 
-def to_shap(model: BoostingClassifier, background: Any) -> ShapExplainer:
+def to_shap(model: Model, background: Any) -> ShapExplainer:
     """Return an explainer of a fitted classifier: see `gpuboost.export.methods.Exports.to_shap`."""
     return ShapExplainer(model, background)
 
 
-def _encoded(model: BoostingClassifier, X: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def _encoded(model: Model, X: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Return the codes of rows, NaN for missing values, and the matrix they are of."""
     matrix = to_host(model._matrix(X, reset=False))
     codes = model.bin_mapper_.transform(matrix).codes.T.astype(np.float64)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import gpuboost
 from gpuboost.export.extras import load
-from gpuboost.export.trees import RealTree, feature_names, real_trees
+from gpuboost.export.trees import Model, RealTree, feature_names, real_trees
 from gpuboost.links import Sigmoid, Softmax
-
-if TYPE_CHECKING:
-    from gpuboost.estimators.base import BoostingClassifier
+from gpuboost.registry import __version__
 
 
-def to_treelite(model: BoostingClassifier) -> Any:
+def to_treelite(model: Model) -> Any:
     """Return a fitted classifier as a Treelite model: see `gpuboost.export.methods.Exports.to_treelite`."""
     load("treelite", "to_treelite")
     from treelite.model_builder import Metadata, ModelBuilder, TreeAnnotation
@@ -37,14 +34,14 @@ def to_treelite(model: BoostingClassifier) -> Any:
         ),
         postprocessor=_postprocessor(model, n_classes),
         base_scores=[0.0] * n_classes,
-        attributes={"gpuboost": gpuboost.__version__, "feature_names": feature_names(model)},
+        attributes={"gpuboost": __version__, "feature_names": feature_names(model)},
     )
     for tree in trees:
         _add(builder, tree)
     return builder.commit()
 
 
-def _postprocessor(model: BoostingClassifier, n_classes: int) -> Any:
+def _postprocessor(model: Model, n_classes: int) -> Any:
     """Return the one that makes probabilities of the scores, or one that returns the scores."""
     from treelite.model_builder import PostProcessorFunc
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.ensemble import Ensemble
+from gpuboost.export.methods import Exports
 from gpuboost.tree import constant_tree
 
-if TYPE_CHECKING:
-    from gpuboost.estimators.base import BoostingClassifier
+Model = Any
+"""A fitted `gpuboost.estimators.base.BoostingClassifier`, of a higher layer than its exports."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class RealTree:
         return len(self.feature)
 
 
-def real_trees(model: BoostingClassifier) -> list[RealTree]:
+def real_trees(model: Model) -> list[RealTree]:
     """Return the trees of an `exported_ensemble` in the order in which their values are added."""
     ensemble, mapper = exported_ensemble(model), model.bin_mapper_
     feature, cut = ensemble.feature, ensemble.cut.astype(np.int64)
@@ -76,7 +77,7 @@ def node_numbers(children: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.where(children < 0, len(children) + ~children.astype(np.int64), children)
 
 
-def exported_ensemble(model: Any) -> Ensemble:
+def exported_ensemble(model: Model) -> Ensemble:
     """Return the trees of a fitted model; one that adds 0 if there is none.
 
     Raises
@@ -88,21 +89,22 @@ def exported_ensemble(model: Any) -> Ensemble:
     """
     from sklearn.utils.validation import check_is_fitted
 
-    from gpuboost.estimators.base import BoostingClassifier
-
-    if not isinstance(model, BoostingClassifier):
+    if not isinstance(model, Exports):
         raise TypeError(f"model must be a fitted classifier of gpuboost, got {type(model).__name__}")
-    check_is_fitted(model)
-    if not hasattr(model, "ensemble_"):
+    fitted: Model = model
+    check_is_fitted(fitted)
+    if not hasattr(fitted, "ensemble_"):
         raise TypeError(
             "only models of trees can be exported, but this "
-            f"{type(model).__name__} boosts the regressor {model.regressor!r:.200}"
+            f"{type(fitted).__name__} boosts the regressor {fitted.regressor!r:.200}"
         )
-    n_classes = len(model.classes_)
-    return model.ensemble_ if model.ensemble_.n_trees else Ensemble.from_trees([constant_tree(np.zeros(n_classes))], n_classes)
+    n_classes = len(fitted.classes_)
+    return (
+        fitted.ensemble_ if fitted.ensemble_.n_trees else Ensemble.from_trees([constant_tree(np.zeros(n_classes))], n_classes)
+    )
 
 
-def feature_names(model: BoostingClassifier) -> list[str]:
+def feature_names(model: Model) -> list[str]:
     """Return the names of the columns; x0, x1, ... if they have none."""
     names = getattr(model, "feature_names_in_", None)
     return [f"x{i}" for i in range(model.n_features_in_)] if names is None else [str(name) for name in names]

@@ -1,6 +1,6 @@
 """The check that X has the columns that the model was trained on.
 
-The messages are those of scikit-learn, but the names are our own to find: which data frames scikit-learn knows depends on its
+The messages are those of scikit-learn, but the names are found here: which data frames scikit-learn recognises depends on its
 version, and a frame that it takes for an array would be predicted with its columns in any order.
 """
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.estimators.warn import warn
 from gpuboost.inputs.containers import frame_names
+from gpuboost.messages import warn
 
 N_SHOWN = 5
 """Messages list that many names."""

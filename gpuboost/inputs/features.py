@@ -67,7 +67,7 @@ def _checked(X: Any, estimator: Any, name: str) -> NDArray[Any]:
 
 
 def _checked_on_device(X: Any, estimator: Any, name: str) -> Any:
-    """Return a device array whose shape and dtype will do. Its values are not looked at."""
+    """Return a device array of a valid shape and dtype. Its values are not read."""
     X = device_array(X, name)
     dtype, shape = dtype_of(X, name), tuple(X.shape)
     if dtype.kind == "c":

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.estimators.warn import warn
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import frame_columns, frame_names, is_missing, package, to_numpy
 from gpuboost.inputs.label_values import holds, label_key, label_keys, label_list, ordered
+from gpuboost.messages import warn
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def label_array(
     name : str
         What messages call y.
     rows : ndarray, optional
-        The rows that are wanted; nobody looks at the other ones.
+        The rows to return; the others are not checked.
     beside : str
-        What messages say that there must be a label for.
+        What there must be one label for, in messages.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def label_array(
 
 
 def raw_labels(y: Any, n_rows: int, name: str, beside: str = "rows of X") -> NDArray[Any]:
-    """Return y as an array whose shape will do for `label_array`; nobody has looked at the labels."""
+    """Return y as an array of a valid shape for `label_array`; the labels themselves are not checked."""
     labels = _column_of_one(_to_array(y, name))
     if labels.ndim not in (1, 2) or labels.shape[1:] == (0,):
         received = labels.shape or f"the {type(y).__name__} {y!r:.80}"

@@ -1,4 +1,4 @@
-"""Checks of constructor parameters: each names the parameter, what was received and what is expected."""
+"""Checks and conversions of what callers pass beside the data: errors name the parameter, what was received and expected."""
 
 from __future__ import annotations
 
@@ -85,6 +85,44 @@ def check_callables(name: str, value: Any) -> Sequence[Any]:
     if not isinstance(value, (list, tuple)) or not all(callable(item) for item in value):
         raise TypeError(f"{name} must be None or a list of callables, got {value!r}")
     return value
+
+
+def as_float(entry: Any) -> float:
+    """Return a number as a float; NaN for what is none."""
+    try:
+        return float(entry) if isinstance(entry, Real) else float("nan")
+    except OverflowError:  # of an integer
+        return float("inf")
+
+
+def evaluation_tuples(eval_set: Any) -> list[tuple[Any, Any, Any]]:
+    """Return the (X, y, sample_weight) triples of an ``eval_set``."""
+    if eval_set is None:
+        return []
+    sets = []
+    for one in eval_set if isinstance(eval_set, list) else [eval_set]:
+        if not isinstance(one, tuple) or len(one) not in (2, 3):
+            received = f"{type(one).__name__} of length {len(one)}" if hasattr(one, "__len__") else type(one).__name__
+            raise ValueError(f"eval_set must be (X, y) or (X, y, sample_weight), or a list of such tuples, got a {received}")
+        sets.append((one[0], one[1], one[2] if len(one) == 3 else None))
+    return sets
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return the seed of NumPy's generator that ``random_state`` stands for.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None draws a new seed, an int is the seed, a generator is asked for one.
+    """
+    if random_state is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return check_integer("random_state", random_state, 0)
 
 
 def _shown(value: Any) -> str:

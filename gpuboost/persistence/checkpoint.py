@@ -80,7 +80,7 @@ class Checkpoint:
         try:
             save(progress.model(), self.path, self.extra)
         except OSError as error:
-            from gpuboost.estimators.warn import warn
+            from gpuboost.messages import warn
 
             warn(
                 f"cannot write the checkpoint of round {progress.n_rounds}: {error}; the training goes on, "

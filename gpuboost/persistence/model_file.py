@@ -2,7 +2,7 @@
 
 Everything that the model consists of is kept, and what it takes to continue it; nothing of the machine or the moment: equal
 models are equal files, wherever and in however many sessions they were trained. See `persistence.safetensors` for the
-container.
+container. A new name of a parameter is no new version of the format: the earlier name is translated on loading.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ import os
 from collections.abc import Mapping
 from hashlib import file_digest
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-import gpuboost
 from gpuboost.binning import BinMapper
 from gpuboost.ensemble import Ensemble
 from gpuboost.inputs.label_values import label_keys
+from gpuboost.inputs.parameters import draw_seed
+from gpuboost.messages import EARLIER_NAMES
 from gpuboost.persistence.atomic_write import write_whole
 from gpuboost.persistence.checks import check_bins, check_ensemble
 from gpuboost.persistence.safetensors import Arrays, TensorFile, bad_file, pack, read
 from gpuboost.persistence.values import decode, decode_labels, encode, encode_labels
+from gpuboost.registry import __version__, estimator_class, estimators
 
-if TYPE_CHECKING:
-    from gpuboost.estimators import BoostingClassifier
+Model = Any
+"""A fitted `gpuboost.estimators.base.BoostingClassifier`: what is saved belongs to a lower layer than what saves itself."""
 
 OF_THE_MACHINE = ("device", "n_jobs", "verbose", "warm_start", "callbacks")
 """Parameters that say nothing about the model."""
@@ -62,7 +64,7 @@ ENSEMBLE = {
 BINS = {"cut_values": ("<f8", 1), "cut_offsets": ("<i8", 1), "has_missing": ("|b1", 1)}
 
 
-def save(model: BoostingClassifier, path: str | os.PathLike[str], extra: Mapping[str, str] | None = None) -> None:
+def save(model: Model, path: str | os.PathLike[str], extra: Mapping[str, str] | None = None) -> None:
     """Write a fitted classifier to a file, see `gpuboost.AdaBoostMHClassifier.save`.
 
     Parameters
@@ -75,7 +77,7 @@ def save(model: BoostingClassifier, path: str | os.PathLike[str], extra: Mapping
     write_whole(path, to_bytes(model, extra))
 
 
-def to_bytes(model: BoostingClassifier, extra: Mapping[str, str] | None = None) -> bytearray:
+def to_bytes(model: Model, extra: Mapping[str, str] | None = None) -> bytearray:
     """Return what `save` writes."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -88,7 +90,7 @@ def to_bytes(model: BoostingClassifier, extra: Mapping[str, str] | None = None) 
     return pack(content, arrays)
 
 
-def load(path: str | os.PathLike[str], device: str | int = "auto", n_jobs: int | None = None) -> BoostingClassifier:
+def load(path: str | os.PathLike[str], device: str | int = "auto", n_jobs: int | None = None) -> Model:
     """Load a classifier, see `gpuboost.load`."""
     file = read(path)
     try:
@@ -132,16 +134,12 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         bad_file(path, error)
 
 
-def _content(model: BoostingClassifier, extra: dict[str, str]) -> tuple[dict[str, Any], Arrays]:
+def _content(model: Model, extra: dict[str, str]) -> tuple[dict[str, Any], Arrays]:
     """Return what of a model is kept, as JSON and arrays."""
     name = type(model).__name__
-    if name not in gpuboost.ALGORITHMS.values() or _known(name) is not type(model):
+    if name not in estimators() or estimator_class(name) is not type(model):
         raise TypeError(f"only the classifiers of gpuboost can be saved, not {type(model).__module__}.{name}; pickle takes any")
-    if not hasattr(model, "ensemble_"):
-        raise TypeError(
-            f"a {name} that boosts a regressor cannot be saved: its regressors are scikit-learn's, and only pickle or joblib "
-            "keep them"
-        )
+    model._model.check_can_be_saved()
     if not all(isinstance(text, str) for pair in extra.items() for text in pair):
         raise TypeError(f"extra must be a dict of str, got {extra!r:.100}")
     arrays: Arrays = {}
@@ -150,7 +148,7 @@ def _content(model: BoostingClassifier, extra: dict[str, str]) -> tuple[dict[str
         values["random_state"] = model._seed
     names = model._column_names
     content = {
-        "gpuboost": gpuboost.__version__,
+        "gpuboost": __version__,
         "estimator": name,
         "parameters": {k: encode(v, f"the parameter {k}, or what is in it,", arrays) for k, v in values.items()},
         "classes": encode_labels(model.classes_, "a class label"),
@@ -200,28 +198,27 @@ def _check_content(content: dict[str, Any]) -> None:
 
 def _known(name: str) -> Any:
     """Return the estimator of that name."""
-    if name not in gpuboost.ALGORITHMS.values():
-        raise ValueError(f"its estimator {name!r:.60} is not one of {sorted(gpuboost.ALGORITHMS.values())}")
-    return getattr(gpuboost, name)
+    if name not in estimators():
+        raise ValueError(f"its estimator {name!r:.60} is not one of {sorted(estimators())}")
+    return estimator_class(name)
 
 
-def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> BoostingClassifier:
+def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Model:
     """Return the classifier of a content that has been checked; a ValueError or TypeError says what is wrong with the rest.
 
     ``arrays`` loses what is used.
     """
-    from gpuboost.estimators.base import draw_seed
-
     known = set(inspect.signature(estimator).parameters) - set(OF_THE_MACHINE)
-    unknown = sorted(content["parameters"].keys() - known)
+    parameters = _parameters(content, arrays)
+    unknown = sorted(parameters.keys() - known)
     if unknown:
         raise ValueError(f"{content['estimator']} has no parameter {unknown[0]!r:.60}")
-    model: BoostingClassifier = estimator(**{k: decode(v, arrays) for k, v in content["parameters"].items()})
+    model: Model = estimator(**parameters)
     model._check_parameters()
     model.classes_, model.multi_label_ = _classes(content), content["multi_label"]
     model.n_features_in_ = content["n_features"]
     _name_columns(model, content["feature_names"])
-    model.bin_mapper_, model.ensemble_ = _trees(content, model.classes_, arrays)
+    model._set_trees(*_trees(content, model.classes_, arrays))
     model.n_estimators_ = model.ensemble_.n_rounds
     model.history_ = _history(content["history"], arrays)
     _check_history(model.history_, model.n_estimators_)
@@ -236,6 +233,14 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Boostin
     if arrays:
         raise ValueError(f"it has an array {min(arrays)!r:.60} that nothing is known of")
     return model
+
+
+def _parameters(content: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+    """Return the parameters by their present names."""
+    parameters = {EARLIER_NAMES.get(name, name): decode(value, arrays) for name, value in content["parameters"].items()}
+    if len(parameters) < len(content["parameters"]):
+        raise ValueError("a parameter stands there by its present name and by an earlier one")
+    return parameters
 
 
 def _classes(content: dict[str, Any]) -> Any:
@@ -254,7 +259,7 @@ def _classes(content: dict[str, Any]) -> Any:
     return classes
 
 
-def _name_columns(model: BoostingClassifier, encoded: list[Any] | None) -> None:
+def _name_columns(model: Model, encoded: list[Any] | None) -> None:
     """Set the names of the columns, and ``feature_names_in_`` if they are strings."""
     model._column_names = names = None if encoded is None else decode(encoded, {})
     if names is None:
@@ -311,7 +316,7 @@ def _take(arrays: Arrays, name: str, dtype: str, ndim: int) -> Any:
 def _description(file: TensorFile, path: str) -> dict[str, Any]:
     content, arrays = file.content, dict(file.arrays)
     _check_content(content)
-    parameters = {name: decode(value, arrays) for name, value in content["parameters"].items()}
+    parameters = _parameters(content, arrays)
     classes = _classes(content)
     _, trees = _trees(content, classes, arrays)
     history = _history(content["history"], arrays)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +41,7 @@ from gpuboost.learners.hamming_tree import HammingTree, voting_tree
 from gpuboost.learners.product import StumpProduct
 from gpuboost.training import Training
 from gpuboost.tree import Tree
-from tests.candidates import EMULATED, Opener, candidates
+from tests.candidates import EMULATED, Once, Opener, candidates, thinned
 from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, scores, sign_matrix, stats_of
 
 REFERENCE = NumpyBackend()
@@ -294,14 +295,23 @@ def assert_same_growth(mine: list[dict[str, Any]], theirs: list[dict[str, Any]])
 
 
 def assert_grows_alike(
-    candidate: Backend, matrix: BinnedMatrix, rows: Rows, fraction: float, max_leaves: int
-) -> tuple[Frontier, Frontier]:
-    frontier, mine = watched_growth(candidate, candidate.load(matrix), rows.statistics(candidate, fraction), max_leaves)
-    expected, theirs = watched_growth(REFERENCE, matrix, rows.statistics(REFERENCE, fraction), max_leaves)
+    candidate: Backend, once: Once, data: Any, stats: Stats, matrix: BinnedMatrix, expected_stats: Stats, max_leaves: int
+) -> Frontier:
+    """Compare every step of a growth with the reference's, whose frontier is returned."""
+    frontier, mine = watched_growth(candidate, data, stats, max_leaves)
+    expected, theirs = once(watched_growth, REFERENCE, matrix, expected_stats, max_leaves)
     for one, other in zip(mine, theirs, strict=True):
         assert_same_growth(one, other)
     assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
-    return frontier, expected
+    return expected
+
+
+def assert_same_trees(
+    candidate: Backend, once: Once, matrix: BinnedMatrix, stats: Callable[[Backend], Stats], max_leaves: int
+) -> Frontier:
+    """As `assert_grows_alike`, from a matrix and what gives a backend its statistics."""
+    data = candidate.load(matrix)
+    return assert_grows_alike(candidate, once, data, stats(candidate), matrix, stats(REFERENCE), max_leaves)
 
 
 @pytest.mark.parametrize("max_leaves", [2, 3, 8, 20])
@@ -309,9 +319,9 @@ def assert_grows_alike(
     ("n_rows", "n_features", "n_channels"),
     [(1, 1, 1), (2, 1, 2), (30, 3, 3), (400, 5, 2), (150, 17, 5), (257, 3, 16), (40, 33, 17), (60, 65, 4), (90, 4, 30)],
 )
-def test_growth(candidate: Backend, n_rows: int, n_features: int, n_channels: int, max_leaves: int) -> None:
+def test_growth(candidate: Backend, once: Once, n_rows: int, n_features: int, n_channels: int, max_leaves: int) -> None:
     matrix, rows = random_codes(n_rows, n_features, 0), Rows.random(n_rows, n_channels, 1)
-    assert_grows_alike(candidate, matrix, rows, 0.0, max_leaves)
+    assert_same_trees(candidate, once, matrix, rows.statistics, max_leaves)
 
 
 @pytest.mark.parametrize(("n_rows", "n_features"), [(1, 1), (300, 5), (2000, 40), (90, 65)])
@@ -354,9 +364,9 @@ def test_usable_features(candidate: Backend) -> None:
 # The counts are one channel more, which may start another vector, or be one too many for the unrolled loops.
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 4, 5, 7, 8, 11, 12, 15, 16, 17, 20])
 @pytest.mark.parametrize("fraction", [1e-9, 0.02, 0.1, 0.3])
-def test_growth_with_a_smallest_leaf(candidate: Backend, n_classes: int, fraction: float) -> None:
+def test_growth_with_a_smallest_leaf(candidate: Backend, once: Once, n_classes: int, fraction: float) -> None:
     matrix, rows = random_codes(80, 6, n_classes), Rows.random(80, n_classes, 2)
-    _, grown = assert_grows_alike(candidate, matrix, rows, fraction, 9)
+    grown = assert_same_trees(candidate, once, matrix, lambda backend: rows.statistics(backend, fraction), 9)
     nodes, counts = grown.nodes[0], grown.totals[0, :, n_classes]
     children = nodes[nodes[:, LEFT] > 0, LEFT]
     assert len(children) > 0 or fraction > 0.2
@@ -452,7 +462,7 @@ def test_roots_of_a_batch(candidate: Backend, n_trees: int, n_channels: int) -> 
     [(1, 1, 1), (2, 1, 2), (30, 3, 3), (300, 2, 2), (90, 17, 5), (40, 3, 16), (40, 5, 17), (30, 4, 33)],
 )
 def test_growth_by_gini(
-    candidate: Backend, n_rows: int, n_features: int, n_channels: int, fraction: float, max_leaves: int
+    candidate: Backend, once: Once, n_rows: int, n_features: int, n_channels: int, fraction: float, max_leaves: int
 ) -> None:
     # One weight a row, in the column of its class: small weights, zeros, and so exact ties.
     matrix, rows = random_codes(n_rows, n_features, 0), Rows.random(n_rows, n_channels, 1)
@@ -466,11 +476,7 @@ def test_growth_by_gini(
     def stats(backend: Backend) -> Stats:
         return replace(rows.statistics(backend, fraction), criterion="gini")
 
-    frontier, mine = watched_growth(candidate, candidate.load(matrix), stats(candidate), max_leaves)
-    expected, theirs = watched_growth(REFERENCE, matrix, stats(REFERENCE), max_leaves)
-    for one, other in zip(mine, theirs, strict=True):
-        assert_same_growth(one, other)
-    assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+    assert_same_trees(candidate, once, matrix, stats, max_leaves)
 
 
 def by_rebel(stats: Stats) -> Stats:
@@ -482,7 +488,9 @@ def by_rebel(stats: Stats) -> Stats:
     ("n_rows", "n_features", "n_channels"),
     [(1, 1, 1), (2, 1, 2), (30, 3, 3), (300, 5, 2), (90, 17, 5), (257, 3, 16), (40, 5, 17), (30, 4, 33), (3000, 4, 7)],
 )
-def test_stumps_by_rebel(candidate: Backend, n_rows: int, n_features: int, n_channels: int, fraction: float) -> None:
+def test_stumps_by_rebel(
+    candidate: Backend, once: Once, n_rows: int, n_features: int, n_channels: int, fraction: float
+) -> None:
     for seed in range(4):
         matrix, rows = random_codes(n_rows, n_features, seed), Rows.random(n_rows, n_channels, seed)
         if seed == 0:  # few weights and few values: exact ties
@@ -490,17 +498,13 @@ def test_stumps_by_rebel(candidate: Backend, n_rows: int, n_features: int, n_cha
             state[0] = 1.5
             rows = replace(rows, state=state)
         data, stats = candidate.load(matrix), by_rebel(rows.statistics(candidate, fraction))
-        frontier, mine = watched_growth(candidate, data, stats, 2)
-        expected, theirs = watched_growth(REFERENCE, matrix, by_rebel(rows.statistics(REFERENCE, fraction)), 2)
-        for one, other in zip(mine, theirs, strict=True):
-            assert_same_growth(one, other)
-        assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+        expected = assert_grows_alike(candidate, once, data, stats, matrix, by_rebel(rows.statistics(REFERENCE, fraction)), 2)
         again, _ = candidate.read_nodes(grow(candidate, data, stats, 2))
         assert same(again[0, 0, :BASELINE], expected.nodes[0, 0, :BASELINE])
         other = by_rebel(replace(rows, signs=-rows.signs[::-1]).statistics(candidate, fraction))  # what was recorded, anew
         replayed, _ = candidate.read_nodes(grow(candidate, data, other, 2))
         flipped = by_rebel(replace(rows, signs=-rows.signs[::-1]).statistics(REFERENCE, fraction))
-        assert same(replayed[0, 0, :SLOT], grow(REFERENCE, matrix, flipped, 2).nodes[0, 0, :SLOT])
+        assert same(replayed[0, 0, :SLOT], once(grow, REFERENCE, matrix, flipped, 2).nodes[0, 0, :SLOT])
 
 
 @pytest.mark.parametrize("n_channels", [1, 2, 3, 4, 5, 16, 30])
@@ -727,7 +731,9 @@ BOUND = [Case(i, (0.3, 0.15, 0.05, 0.5)[i % 4], 1 + i * 5 % 17) for i in NUMBERS
 
 
 @pytest.mark.parametrize(
-    "case", [*(Case(i) for i in range(72)), *BOUND], ids=lambda case: f"{case.number}-{case.fraction}-{case.n_classes}"
+    "case",
+    thinned([*(Case(i) for i in range(72)), *BOUND], 8),
+    ids=lambda case: f"{case.number}-{case.fraction}-{case.n_classes}",
 )
 def test_fit(case: Case, request: pytest.FixtureRequest) -> None:
     expected = outcome(case, REFERENCE)
@@ -751,6 +757,7 @@ def test_cases_cover_the_options() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_smallest_leaf_matters_in_the_cases() -> None:
     with cpu_backend() as backend:
         trees = [[replace(c, fraction=f).fit(backend).trees for f in (c.fraction, 0.0)] for c in BOUND]
@@ -760,7 +767,7 @@ def test_the_smallest_leaf_matters_in_the_cases() -> None:
     assert sum(grown) > len(BOUND) / 2
 
 
-@pytest.mark.parametrize("number", range(0, 72, 5))
+@pytest.mark.parametrize("number", thinned(range(0, 72, 5), 5))
 def test_order_of_rows_does_not_matter(candidate: Backend, number: int) -> None:
     case = Case(number)
     data = case.data(0)
@@ -784,12 +791,12 @@ CLASS_TREE_BOOSTERS = [
 SINGLE_LABEL = [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1]
 
 
-@pytest.mark.parametrize("number", SINGLE_LABEL)
+@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 8))
 def test_fit_of_class_trees(number: int, request: pytest.FixtureRequest) -> None:
     assert_fits_alike(number, CLASS_TREE_BOOSTERS[number % len(CLASS_TREE_BOOSTERS)], request)
 
 
-@pytest.mark.parametrize("number", SINGLE_LABEL)
+@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 8))
 def test_fit_of_rebel(number: int, request: pytest.FixtureRequest) -> None:
     # Some costs are 0; of some sets, all those of a class.
     rng, n_classes = np.random.default_rng(number), Case(number).data(0).n_classes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from gpuboost.binning import BinnedMatrix
 from gpuboost.learners.growth import grow
 from tests.backends.test_conformance import Rows, random_codes, same
 from tests.backends.test_softmax import on, pairs_of, random_rows
+from tests.candidates import Once
 from tests.problems import stats_of
 
 REFERENCE = NumpyBackend()
@@ -42,7 +43,9 @@ def alone(matrix: BinnedMatrix, stats: Stats, rows: NDArray[Any], max_leaves: in
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "n_classes"), [(30, 3, 3), (400, 5, 2), (257, 3, 16), (40, 33, 1), (60, 65, 4), (3000, 4, 5)]
 )
-def test_some_rows(candidate: Backend, n_rows: int, n_features: int, n_classes: int, fraction: float, max_leaves: int) -> None:
+def test_some_rows(
+    candidate: Backend, once: Once, n_rows: int, n_features: int, n_classes: int, fraction: float, max_leaves: int
+) -> None:
     matrix, problem = random_codes(n_rows, n_features, 3), Rows.random(n_rows, n_classes, 4)
     rng = np.random.default_rng(5)
     data, stats = candidate.load(matrix), problem.statistics(candidate, fraction)
@@ -50,7 +53,7 @@ def test_some_rows(candidate: Backend, n_rows: int, n_features: int, n_classes: 
         rows = rng.permutation(n_rows)[:size].astype(np.int32)
         frontier = grow(candidate, data, stats, max_leaves, GrowthScope(candidate.put(rows)))
         nodes, edges = candidate.read_nodes(frontier)
-        expected, expected_edges = alone(matrix, problem.statistics(REFERENCE, fraction), rows, max_leaves)
+        expected, expected_edges = once(alone, matrix, problem.statistics(REFERENCE, fraction), rows, max_leaves)
         made = nodes[0][:, LEFT] > 0
         assert nodes[0][:, START:GAIN][:, [0, 1, 5, 6]].tolist() == expected[:, START:GAIN][:, [0, 1, 5, 6]].tolist()
         assert nodes[0][made][:, 2:7].tolist() == expected[made][:, 2:7].tolist()
@@ -61,10 +64,10 @@ def test_some_rows(candidate: Backend, n_rows: int, n_features: int, n_classes: 
 
 
 @pytest.mark.parametrize("max_leaves", [2, 5])
-@pytest.mark.parametrize("n_groups", [1, 2, 8])
+@pytest.mark.parametrize("n_leaves", [1, 2, 8])
 @pytest.mark.parametrize(("n_rows", "n_features", "n_classes"), [(30, 3, 1), (400, 5, 1), (200, 17, 3), (3000, 4, 1)])
 def test_stretches_of_rows(
-    candidate: Backend, n_rows: int, n_features: int, n_classes: int, n_leaves: int, max_leaves: int
+    candidate: Backend, once: Once, n_rows: int, n_features: int, n_classes: int, n_leaves: int, max_leaves: int
 ) -> None:
     matrix, problem = random_codes(n_rows, n_features, 6), Rows.random(n_rows, n_classes, 7)
     leaf_index = np.random.default_rng(8).integers(0, n_leaves + 1, n_rows).astype(np.int32)
@@ -76,7 +79,8 @@ def test_stretches_of_rows(
     nodes, edges = candidate.read_nodes(grow(candidate, data, stats, max_leaves, GrowthScope(rows, bounds)))
     assert len(nodes) == n_leaves
     for g in range(n_leaves):
-        expected, expected_edges = alone(matrix, problem.statistics(REFERENCE), np.flatnonzero(leaf_index == g), max_leaves)
+        own = np.flatnonzero(leaf_index == g)
+        expected, expected_edges = once(alone, matrix, problem.statistics(REFERENCE), own, max_leaves)
         made = expected[:, LEFT] > 0
         assert (nodes[g][made][:, [START, STOP]] - bounds[g]).tolist() == expected[made][:, [START, STOP]].tolist()
         assert nodes[g][made][:, 2:7].tolist() == expected[made][:, 2:7].tolist()
@@ -86,7 +90,7 @@ def test_stretches_of_rows(
 
 @pytest.mark.parametrize("criterion", ["edge", "gini"])
 @pytest.mark.parametrize(("n_rows", "n_features", "n_classes"), [(60, 5, 3), (300, 40, 2), (100, 130, 4)])
-def test_some_features(candidate: Backend, n_rows: int, n_features: int, n_classes: int, criterion: Any) -> None:
+def test_some_features(candidate: Backend, once: Once, n_rows: int, n_features: int, n_classes: int, criterion: Any) -> None:
     matrix, problem = random_codes(n_rows, n_features, 9), Rows.random(n_rows, n_classes, 10)
     problem = replace(problem, signs=np.ones_like(problem.signs))
     data, stats = candidate.load(matrix), replace(problem.statistics(candidate), criterion=criterion)
@@ -95,7 +99,7 @@ def test_some_features(candidate: Backend, n_rows: int, n_features: int, n_class
         features = rng.random(n_features) < share
         frontier = grow(candidate, data, stats, 6, GrowthScope(feature_mask=features))
         without = replace(matrix, codes=np.where(features[:, None], matrix.codes, np.uint8(1)))
-        expected = grow(REFERENCE, without, replace(problem.statistics(REFERENCE), criterion=criterion), 6)
+        expected = once(grow, REFERENCE, without, replace(problem.statistics(REFERENCE), criterion=criterion), 6)
         nodes, edges = candidate.read_nodes(frontier)
         made = expected.nodes[0, :, LEFT] > 0
         assert nodes[0][made][:, :7].tolist() == expected.nodes[0][made][:, :7].tolist()
@@ -211,13 +215,11 @@ class Grown:
         assert len(nodes) == len(self.alone)
 
 
-@cache
 def newton_cases(n_rows: int, n_features: int, n_trees: int, weighted: bool, max_leaves: int) -> list[Grown]:
     matrix, batch = random_codes(n_rows, n_features, 0), newton_batch(n_rows, n_trees, weighted)
     return [Grown(matrix, batch, lists, max_leaves) for lists in random_lists(n_rows, n_trees, 1)]
 
 
-@cache
 def cases(criterion: str, n_classes: int) -> list[Grown]:
     rng = np.random.default_rng(n_classes)
     quantised = rng.integers(0 if criterion == "gini" else -9, 10, (3, 120, n_classes))
@@ -231,15 +233,17 @@ SIZES = [(1, 1, 2), (40, 17, 4), (200, 3, 2), (80, 4, 1)]
 @pytest.mark.parametrize("max_leaves", [2, 7])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_newton_trees_of_some_rows(candidate: Backend, size: tuple[int, int, int], weighted: bool, max_leaves: int) -> None:
-    for case in newton_cases(*size, weighted, max_leaves):  # one after another on the same backend
+def test_newton_trees_of_some_rows(
+    candidate: Backend, once: Once, size: tuple[int, int, int], weighted: bool, max_leaves: int
+) -> None:
+    for case in once(newton_cases, *size, weighted, max_leaves):  # one after another on the same backend
         case.check(candidate)
 
 
 @pytest.mark.parametrize("criterion", ["edge", "gini", "rebel"])
 @pytest.mark.parametrize("n_classes", [1, 5])
-def test_a_batch_of_any_criterion(candidate: Backend, n_classes: int, criterion: str) -> None:
-    for case in cases(criterion, n_classes):
+def test_a_batch_of_any_criterion(candidate: Backend, once: Once, n_classes: int, criterion: str) -> None:
+    for case in once(cases, criterion, n_classes):
         case.check(candidate)
 
 
@@ -252,14 +256,14 @@ def test_the_reference_grows_trees_of_some_rows_as_those_of_data_without_the_oth
             case.check(REFERENCE)
 
 
-def test_a_batch_with_some_features(candidate: Backend) -> None:
+def test_a_batch_with_some_features(candidate: Backend, once: Once) -> None:
     matrix, batch = random_codes(300, 40, 4), newton_batch(300, 3, False)
     features, lists = np.arange(40) % 3 == 1, random_lists(300, 3, 5)[1]
     scope = GrowthScope(candidate.put(np.concatenate(lists).astype(np.int32)), np.cumsum([0, *map(len, lists)]), features)
     nodes, _ = candidate.read_nodes(grow(candidate, candidate.load(matrix), batch(candidate), 5, scope))
     without = replace(matrix, codes=np.where(features[:, None], matrix.codes, np.uint8(1)))
     for t, rows in enumerate(lists):
-        expected, _ = alone(without, batch(REFERENCE).of_tree(t), rows, 5)
+        expected, _ = once(alone, without, batch(REFERENCE).of_tree(t), rows, 5)
         assert nodes[t][:, GAIN].tolist() == expected[:, GAIN].tolist()
         assert features[nodes[t][nodes[t][:, LEFT] > 0, FEATURE]].all()
 

@@ -20,13 +20,13 @@ from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
 from tests.backends.test_conformance import (
     Case,
-    assert_same_growth,
     assert_same_stats,
+    assert_same_trees,
     fit_candidates,
     random_codes,
     same,
-    watched_growth,
 )
+from tests.candidates import Once, thinned
 from tests.problems import coded, fit
 
 REFERENCE = NumpyBackend()
@@ -124,7 +124,7 @@ def test_step_by_hand(backend: Backend) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n_rows", "n_features", "n_trees"), [(1, 1, 1), (30, 3, 2), (400, 5, 3), (150, 9, 1), (60, 17, 4)])
 def test_growth_by_newton(
-    candidate: Backend, n_rows: int, n_features: int, n_trees: int, weighted: bool, max_leaves: int
+    candidate: Backend, once: Once, n_rows: int, n_features: int, n_trees: int, weighted: bool, max_leaves: int
 ) -> None:
     matrix, arrays = random_codes(n_rows, n_features, 0), random_rows(n_rows, 4, 6)
     arrays = (*arrays[:3], np.ones(n_rows))
@@ -136,11 +136,7 @@ def test_growth_by_newton(
         counts = Counts(backend.put(frequency_weight), 1 + n_rows // 4)
         return backend.softmax_statistics(on(backend, arrays), pairs, 12, 12, counts, given)
 
-    frontier, mine = watched_growth(candidate, candidate.load(matrix), stats(candidate), max_leaves)
-    expected, theirs = watched_growth(REFERENCE, matrix, stats(REFERENCE), max_leaves)
-    for one, other in zip(mine, theirs, strict=True):
-        assert_same_growth(one, other)
-    assert same(candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+    expected = assert_same_trees(candidate, once, matrix, stats, max_leaves)
     whole = grow(candidate, candidate.load(matrix), stats(candidate), max_leaves)  # as learners do it
     assert same(np.array(candidate.read_nodes(whole)[0])[:, :, :7][..., [2, 3, 4, 5]], expected.nodes[:, :, [2, 3, 4, 5]])
     assert same(np.array(candidate.read_totals(whole)), expected.totals)
@@ -149,7 +145,7 @@ def test_growth_by_newton(
 CASES = [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1]
 
 
-@pytest.mark.parametrize("number", CASES[::4])
+@pytest.mark.parametrize("number", thinned(CASES[::4], 4))
 def test_whole_fits(number: int, request: pytest.FixtureRequest) -> None:
     case = Case(number)
     n_classes = case.data(0).n_classes

@@ -14,9 +14,7 @@ from tests.problems import blobs
 def test_capped_statistics(candidate: Backend) -> None:
     rng = np.random.default_rng(0)
     data, initial = blobs(40, 2, 3, seed=0), rng.uniform(0.1, 1.0, (40, 3))
-    reference, other = (
-        ExponentialWeights(data.on(backend), initial, capped=True) for backend in (NumpyBackend(), candidate)
-    )
+    reference, other = (ExponentialWeights(data.on(backend), initial, capped=True) for backend in (NumpyBackend(), candidate))
     f = np.zeros((40, 3))
     for _ in range(5):
         leaf_index, values = rng.integers(0, 4, 40).astype(np.int32), rng.normal(scale=2.0, size=(4, 3))

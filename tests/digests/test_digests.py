@@ -77,7 +77,7 @@ def test_no_other_two_cases_are_the_same() -> None:
 
 def test_every_algorithm_and_parameter_is_in_the_table() -> None:
     assert {case.algorithm for case in CASES.values()} == set(gpuboost.ALGORITHMS)
-    signatures = [inspect.signature(getattr(gpuboost, name)).parameters for name in gpuboost.ALGORITHMS.values()]
+    signatures = [inspect.signature(getattr(gpuboost, name)).parameters for name in gpuboost.registry.estimators()]
     known = {parameter for signature in signatures for parameter in signature}
     given = {parameter for case in CASES.values() for parameter in case.params}
     # n_estimators is in every case; models of regressors are not promised to be the same everywhere.

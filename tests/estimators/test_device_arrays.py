@@ -16,7 +16,7 @@ from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.errors import DeviceUnavailableError
 from gpuboost.estimators import predictor
 from gpuboost.inputs import samples
-from gpuboost.inputs.arrays import like, to_host
+from gpuboost.inputs.arrays import as_type_of, to_host
 from tests.cuda_on_cpu import caller
 from tests.cuda_on_cpu.caller import CupyArray, MinimalArray, NumbaArray, Tensor, on_device
 from tests.cuda_on_cpu.gpu import EmulatedGpu
@@ -324,7 +324,7 @@ def test_without_cupy_arrays_of_pytorch_reach_the_host_and_others_do_not() -> No
 def test_what_is_on_the_host_stays_as_it_is() -> None:
     for x in (X, X.tolist(), None, 1.5, "a", np.float32(1)):
         assert to_host(x) is x
-        assert like(X, x) is X
+        assert as_type_of(X, x) is X
     ones = Tensor(X, requires_grad=True)
     assert to_host(ones) is X  # no copy
 
@@ -334,29 +334,29 @@ def test_to_host_and_back(kind: str) -> None:
     x = KINDS[kind](X)
     assert isinstance(to_host(x), np.ndarray)
     assert np.array_equal(to_host(x), X)
-    back = like(NOISY, x)
+    back = as_type_of(NOISY, x)
     assert values(back).dtype == NOISY.dtype
     assert np.array_equal(values(back), NOISY)
 
 
 def test_results_are_on_the_device_of_x() -> None:
-    assert like(NOISY, on_device(X, 1)).device.id == 1
-    assert like(NOISY, on_device(X, 0)).device.id == 0
-    assert like(NOISY, Tensor(on_device(X))).device == "cuda:0"
-    assert like(NOISY, Tensor(X)).device == "cpu"
+    assert as_type_of(NOISY, on_device(X, 1)).device.id == 1
+    assert as_type_of(NOISY, on_device(X, 0)).device.id == 0
+    assert as_type_of(NOISY, Tensor(on_device(X))).device == "cuda:0"
+    assert as_type_of(NOISY, Tensor(X)).device == "cpu"
 
 
 def test_subclasses_are_of_the_library_that_they_come_from() -> None:
     class Image(Tensor):
         __module__ = "elsewhere"
 
-    assert isinstance(like(NOISY, Image(X)), Tensor)
+    assert isinstance(as_type_of(NOISY, Image(X)), Tensor)
 
 
 def test_what_no_other_library_has_stays_in_numpy() -> None:
     for result in (NAMES, NAMES.astype(object), NOISY.astype("M8[D]"), X.astype(np.longdouble)):
-        assert like(result, on_device(X)) is result
-        assert like(result, Tensor(X)) is result
+        assert as_type_of(result, on_device(X)) is result
+        assert as_type_of(result, Tensor(X)) is result
 
 
 # ---- the real libraries ------------------------------------------------------------------------------------------------------

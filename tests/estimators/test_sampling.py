@@ -12,7 +12,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 import gpuboost
 from gpuboost.boosters.sampling import Sampling
-from gpuboost.estimators.sampling import sampling_of
 from tests.problems import blobs
 
 ALGORITHMS: dict[str, dict[str, Any]] = {
@@ -82,9 +81,9 @@ def test_shares_that_are_none(algorithm: str) -> None:
 
 def test_what_the_parameters_become() -> None:
     model = gpuboost.SAMMEClassifier(weight_trim=np.float32(0.5), subsample=1)
-    assert sampling_of(model, 9) == Sampling(0.5, 1.0, 1.0, seed=9)
-    assert sampling_of(gpuboost.SAMMEClassifier()) == Sampling()
-    assert sampling_of(gpuboost.RebelClassifier(pruning=np.bool_(True))) == Sampling(pruning=True)
+    assert model._sampling(9) == Sampling(0.5, 1.0, 1.0, seed=9)
+    assert gpuboost.SAMMEClassifier()._sampling() == Sampling()
+    assert gpuboost.RebelClassifier(pruning=np.bool_(True))._sampling() == Sampling(pruning=True)
 
 
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if "min_samples_leaf" not in ALGORITHMS[name]])

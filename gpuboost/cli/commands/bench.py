@@ -57,10 +57,11 @@ def bench(
     Three quarters of the rows of DATA, or of a generated table, are trained on, the others tested. A short training before each
     is not counted: it compiles.
     """
-    from gpuboost import ALGORITHMS
-    from gpuboost.cli.commands.fit import check_algorithm, read_sets
     from gpuboost.cli.reading.tables import Reading
+    from gpuboost.cli.settings import check_algorithm
+    from gpuboost.cli.training_sets import read_sets
     from gpuboost.devices import open_backend
+    from gpuboost.registry import ALGORITHMS
 
     printer = options.Printer(as_json, quiet)
     printer.note_compiling()
@@ -109,14 +110,14 @@ def generated(n_rows: int, n_features: int, n_classes: int) -> tuple[Any, Any]:
 
 def one_run(X: Any, y: Any, algorithm: str, device: str | int, rounds: int, jobs: int | None) -> dict[str, Any]:
     """Train and test once."""
-    import gpuboost
     from gpuboost.cli.settings import set_all
+    from gpuboost.registry import ALGORITHMS, estimator_class
 
     order = np.random.default_rng(0).permutation(len(y))
     n_train = len(y) - len(y) // 4
     take = X.take if hasattr(X, "column_names") else X.__getitem__
     train, test = order[:n_train], order[n_train:]
-    model = getattr(gpuboost, gpuboost.ALGORITHMS[algorithm])()
+    model = estimator_class(ALGORITHMS[algorithm].estimator)()
     set_all(model, device=device, n_jobs=jobs, random_state=0, n_estimators=WARM_UP_ROUNDS)
     model.fit(take(train[:WARM_UP_ROWS]), y[train[:WARM_UP_ROWS]])
     set_all(model, n_estimators=rounds)

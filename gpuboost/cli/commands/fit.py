@@ -14,7 +14,9 @@ import numpy as np
 from gpuboost.cli import options
 from gpuboost.cli.interrupts import interrupt_on
 from gpuboost.cli.program import Command, Interrupted
-from gpuboost.cli.run_record import RunRecord, digest, read_record
+from gpuboost.cli.run_record import RunRecord, read_record
+from gpuboost.cli.settings import check_algorithm
+from gpuboost.cli.training_sets import Sets, read_sets
 
 OTHER_KINDS = (".csv", ".tsv", ".gz", ".parquet", ".feather", ".npy", ".npz", ".json", ".pkl", ".joblib", ".onnx")
 """Suffixes that would mislead about what a model file is."""
@@ -123,111 +125,17 @@ def checkpoint_of(out: str) -> str:
     return f"{out}.checkpoint"
 
 
-def check_algorithm(name: str) -> None:
-    """Raise a UsageError for an algorithm that there is not."""
-    from gpuboost import ALGORITHMS
-    from gpuboost.messages import did_you_mean
-
-    if name not in ALGORITHMS:
-        hint = did_you_mean(name, ALGORITHMS)
-        raise click.UsageError(f"--algorithm {name}: there is no such algorithm{hint}; known are {', '.join(ALGORITHMS)}")
-
-
 # ---- data --------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sets:
-    """What a model is trained on.
-
-    Attributes
-    ----------
-    X, y, weights
-        As an estimator takes them.
-    valid : tuple or None
-        X and y of the validation set.
-    classes : list
-        The labels.
-    layout : Layout
-    target : str or None
-        The target's column, where it has a name.
-    """
-
-    X: Any
-    y: Any
-    weights: Any
-    valid: tuple[Any, Any] | None
-    classes: list[Any]
-    layout: Any
-    target: str | None
-
-    def digest(self) -> str:
-        """Return the digest of all data."""
-        return digest(self.X, self.y, self.weights, *(self.valid or ()))
-
-
-def read_sets(
-    reading: Any,
-    data: str,
-    target: str | None,
-    target_file: str | None,
-    valid: str | None,
-    weight: str | None,
-    drop: tuple[str, ...],
-) -> Sets:
-    """Read and check the training set and the validation set."""
-    from gpuboost.cli.reading.labels import class_numbers, refuse_unknown
-    from gpuboost.cli.reading.layout import Layout, libsvm_width, training_columns
-    from gpuboost.cli.reading.tables import kind_of
-    from gpuboost.cli.reading.targets import read_labels, target_key
-    from gpuboost.inputs.label_values import python_labels
-
-    table = reading.read(data)
-    y = read_labels(table, target, target_file)
-    key = target if target_file else target_key(table, target)
-    features = training_columns(table, key, weight, drop)
-    weights = None if weight is None else table.weights(weight)
-    X = table.features(features)
-    classes = sorted(set(python_labels(y if weights is None else y[weights > 0])))
-    if len(classes) < 2:
-        only = f"the one class {classes[0]!r}" if classes else "no row of positive weight"
-        raise ValueError(f"{table.path} has {only}; there must be two or more to tell apart: is the target right?")
-    for remark in doubts(classes, len(y)):
-        reading.note(f"Note: {table.path}: {remark}")
-    others = [table.names[i] for i in range(table.n_columns) if i not in features] if table.names else []
-    names = [table.names[i] for i in features] if table.names else None
-    layout = Layout(names, features, table.n_columns, others)
-    watched = None
-    if valid is not None:
-        table = reading.read(valid, "test" if valid == data else "train")
-        table = libsvm_width(table, layout.n_columns) if kind_of(valid) == "libsvm" else table
-        labels = read_labels(table, key, None)
-        numbers = class_numbers(labels, classes)
-        refuse_unknown(labels, numbers, classes, f"{table.path}: the target")
-        watched = (table.features(layout.find(table, reading.note)), np.array(classes, y.dtype)[numbers])
-    return Sets(X, y, weights, watched, classes, layout, key)
-
-
-def doubts(classes: list[Any], n_rows: int) -> list[str]:
-    """Return what speaks against labels being what they are taken for."""
-    from gpuboost.cli.reading.text_files import MISSING
-
-    remarks = []
-    if len(classes) > max(n_rows / 2, 20):
-        remarks.append(f"there are {len(classes)} classes for {n_rows} rows: is the target right?")
-    if blank := [label for label in classes if label in MISSING]:
-        remarks.append(f"{blank[0]!r} is one of the classes; if it stands for a missing label, leave these rows out")
-    return remarks
 
 
 def make_estimator(algorithm: str, parameters: dict[str, Any], cost_matrix: str | None, classes: list[Any]) -> Any:
     """Return the estimator; parameters that speak of classes get the labels for the texts."""
-    import gpuboost
     from gpuboost.cli.reading.cost_files import read_costs
     from gpuboost.cli.reading.labels import by_label
     from gpuboost.cli.settings import label_of
+    from gpuboost.registry import ALGORITHMS, estimator_class
 
-    kind = getattr(gpuboost, gpuboost.ALGORITHMS[algorithm])
+    kind = estimator_class(ALGORITHMS[algorithm].estimator)
     parameters = dict(parameters)
     if isinstance(parameters.get("class_weight"), dict):
         parameters["class_weight"] = by_label(parameters["class_weight"], classes)
@@ -307,9 +215,8 @@ class Run:
         ValueError
             If it is of another run, or cannot be read.
         """
-        import gpuboost
         from gpuboost.cli.settings import set_all
-        from gpuboost.persistence.model_file import describe
+        from gpuboost.persistence.model_file import describe, load
 
         if not os.path.exists(self.checkpoint):
             if resume:
@@ -326,7 +233,7 @@ class Run:
                 f"--resume: {self.checkpoint} is of another run: {difference}; repeat the command of that run, or delete the "
                 "checkpoint to start from the beginning"
             )
-        model = gpuboost.load(self.checkpoint, device=self.estimator.device, n_jobs=self.estimator.n_jobs)
+        model = load(self.checkpoint, device=self.estimator.device, n_jobs=self.estimator.n_jobs)
         set_all(model, warm_start=True, n_estimators=self.estimator.n_estimators)
         self.estimator = model
         self.done = int(model.n_estimators_)
