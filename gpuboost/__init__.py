@@ -15,7 +15,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError, ModelFormatError
-from gpuboost.registry import ALGORITHMS, __version__, estimator_class, estimators
+from gpuboost.registry import ALGORITHMS, __version__, estimator_class
+from gpuboost.registry import estimators as estimator_modules  # gpuboost.estimators is the package
 
 if TYPE_CHECKING:
     from gpuboost.active.learner import ActiveLearner
@@ -81,7 +82,7 @@ def __getattr__(name: str) -> Any:
         from gpuboost.persistence.checkpoint import Checkpoint
 
         return Checkpoint
-    if name in estimators():
+    if name in estimator_modules():
         return estimator_class(name)
     if name in ("cost_scorer", "mean_cost", "min_cost_labels"):
         from gpuboost.costs import metrics

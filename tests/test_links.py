@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
-from gpuboost import ALGORITHMS, estimators
+import gpuboost
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.inputs.samples import training_sample
 from gpuboost.learners.grown_tree import GrownTree
@@ -22,12 +22,12 @@ Floats = NDArray[np.float64]
 COUNTS = {2: (3, 7), 3: (1, 2, 5), 5: (2, 9, 1, 4, 4)}
 MULTI_LABEL = np.array([[1, 0, 1], [0, 0, 1], [0, 1, 1], [0, 0, 0], [0, 0, 1]])
 CASES: dict[str, Any] = {
-    **{name: getattr(estimators, classifier)() for name, classifier in ALGORITHMS.items()},
-    "adaboost-mh, discrete": estimators.AdaBoostMHClassifier(variant="discrete"),
-    "adaboost-mh, uniform": estimators.AdaBoostMHClassifier(initial_weights="uniform"),
-    "abc-boost, mart": estimators.ABCBoostClassifier(loss="mart"),
-    "samme, discrete": estimators.SAMMEClassifier(variant="discrete"),
-    "gamble, regressors": estimators.GambleClassifier(regressor=LinearRegression()),
+    **{name: getattr(gpuboost, entry.estimator)() for name, entry in gpuboost.ALGORITHMS.items()},
+    "adaboost-mh, discrete": gpuboost.AdaBoostMHClassifier(variant="discrete"),
+    "adaboost-mh, uniform": gpuboost.AdaBoostMHClassifier(initial_weights="uniform"),
+    "abc-boost, mart": gpuboost.ABCBoostClassifier(loss="mart"),
+    "samme, discrete": gpuboost.SAMMEClassifier(variant="discrete"),
+    "gamble, regressors": gpuboost.GambleClassifier(regressor=LinearRegression()),
 }
 
 
@@ -71,6 +71,6 @@ def test_the_loss_is_lowest_where_the_link_gives_the_shares(name: str, n_classes
 
 def test_every_class_of_several_labels_has_its_own_share() -> None:
     rows = np.repeat(MULTI_LABEL, 2, axis=0)
-    loss, link = loss_of(estimators.AdaBoostMHClassifier(device="numpy", n_estimators=1), rows)
+    loss, link = loss_of(gpuboost.AdaBoostMHClassifier(device="numpy", n_estimators=1), rows)
     scores = lowest(loss, np.eye(3))[None]
     assert independent(link.log_probabilities(scores), scores > 0)[0] == pytest.approx(rows.mean(axis=0), abs=1e-4)

@@ -147,11 +147,11 @@ class RebelClassifier(GrowthParameters, SingleLabelClassifier):
         if previous is not None and not same_costs(previous.cost_matrix_, self.cost_matrix_):
             raise ValueError("warm_start=True continues a model with another cost_matrix")
         return Rebel(
-            int(self.max_depth),
-            self.cost_matrix_,
-            float(self.learning_rate),
-            float(self.min_weight_fraction_leaf),
-            self._sampling(self._seed),
+            max_depth=int(self.max_depth),
+            costs=self.cost_matrix_,
+            learning_rate=float(self.learning_rate),
+            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
+            sampling=self._sampling(self._seed),
         )
 
     def _link(self, n_classes: int) -> Link | None:
