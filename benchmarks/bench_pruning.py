@@ -70,8 +70,7 @@ def booster(name: str, quick: bool) -> Any:
 
 def problem_on(backend: CpuBackend, X: np.ndarray, y: np.ndarray) -> Problem:
     data = backend.encode(BinMapper.fit(X), X)
-    signs = np.where(np.arange(y.max() + 1) == y[:, None], 1, -1).astype(np.int8)
-    return Problem(backend, data, signs, np.ones(len(y), np.int32), np.ones(len(y)), True)
+    return Problem(backend, data, y.astype(np.int32), int(y.max()) + 1, np.ones(len(y), np.int32), np.ones(len(y)))
 
 
 # ---- trees -------------------------------------------------------------------------------------------------------------------
@@ -166,8 +165,9 @@ def fits_part(name: str, X: np.ndarray, y: np.ndarray, kind: str, n_rounds: int,
             with CpuBackend(1) as backend:
                 problem, trees = problem_on(backend, X, y), []
                 begun = time.perf_counter()
-                for round_ in booster(kind, quick).rounds(problem, []):
-                    trees += [part.tree for part in round_.parts]
+                algorithm = booster(kind, quick)
+                for round_ in algorithm.rounds(problem, algorithm.row_state(problem), 0):
+                    trees += [grown.tree for grown in round_.trees]
                     if len(trees) == n_rounds:
                         break
                 seconds[quick].append(time.perf_counter() - begun)

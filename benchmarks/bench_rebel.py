@@ -28,7 +28,7 @@ from _tables import markdown
 
 import gpuboost
 from gpuboost import RebelClassifier, mean_cost, min_cost_labels
-from gpuboost.boosters.rebel import initial_weights
+from gpuboost.boosters.rebel import subcosts
 from gpuboost.datasets import fetch_uci, read_dataset
 
 Row = dict[str, Any]
@@ -115,11 +115,11 @@ def behind_scores(scores: np.ndarray, costs: np.ndarray) -> np.ndarray:
 
     There ``exp(2 H_k) = p_k c-_k / sum_y p_y c+_yk``: p is the positive eigenvector of a matrix that is not negative.
     """
-    subcosts = initial_weights((2 * np.eye(len(costs)) - 1).astype(np.int8), costs)
-    own = np.diag(subcosts)
+    of_class = subcosts(len(costs), costs)
+    own = np.diag(of_class)
     proba = []
     for ratio in np.exp(2 * scores):
-        values, vectors = np.linalg.eig((ratio / own)[:, None] * (subcosts - np.diag(own)).T)
+        values, vectors = np.linalg.eig((ratio / own)[:, None] * (of_class - np.diag(own)).T)
         p = abs(vectors[:, values.real.argmax()].real)
         proba.append(p / p.sum())
     return np.array(proba)

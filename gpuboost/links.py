@@ -1,4 +1,4 @@
-"""How scores become log probabilities: said as data, so that exported models can say it, too."""
+"""How scores become probabilities that agree with the prediction. A link is data, so that exported models can state it, too."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.exactmath import log_sigmoid
+from gpuboost.exactmath import exp, log_sigmoid
 
 Floats = NDArray[np.float64]
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""No probability falls below this: its logarithm stays finite."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,51 @@ class Softmax:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """Every class is a binary problem: ``p_k`` is proportional to ``1 / (1 + exp(offset - 2 F_k))``."""
+    """Every class is a binary problem: ``p_k`` is proportional to ``1 / (1 + exp(offset - scale F_k))``.
 
+    ``scale`` is 2 for the exponential loss, whose minimum is at half the log odds, and 1 for the logistic loss.
+    """
+
+    scale: float
     offset: float = 0.0
 
     def log_probabilities(self, scores: Floats) -> Floats:
         """Return the logarithms up to a constant for each row, shape (n_rows, n_classes)."""
-        return log_sigmoid(2.0 * scores - self.offset)
+        return log_sigmoid(self.scale * scores - self.offset)
 
 
 Link: TypeAlias = Softmax | Sigmoid
+
+
+def normalised(log_p: Floats, predicted: NDArray[np.intp]) -> Floats:
+    """Return the rows of ``exp(log_p)`` divided by their sums.
+
+    Parameters
+    ----------
+    log_p : ndarray of float64, shape (n_rows, n_classes)
+        As negative as they like: the row's maximum is subtracted first.
+    predicted : ndarray of int, shape (n_rows,)
+        The predicted classes, those of the first largest score.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows, n_classes)
+        In [0, 1]; every row sums to 1 up to rounding, and its first largest entry is that of the predicted class.
+    """
+    p: Floats = exp(log_p - log_p.max(axis=1, keepdims=True))
+    p /= np.add.accumulate(p, axis=1)[:, -1:]  # in class order, as everywhere
+    np.maximum(p, SMALLEST, out=p)
+    # Scores that differ can round to the same probability, or in the last bit to the reverse order: put the predicted class
+    # one step ahead of the class that is in its place.
+    first = p.argmax(axis=1)
+    wrong = np.flatnonzero(first != predicted)
+    p[wrong, predicted[wrong]] = np.nextafter(p[wrong, first[wrong]], 1.0)
+    return p
+
+
+def independent(log_p: Floats, predicted: NDArray[np.bool_]) -> Floats:
+    """Return ``exp(log_p)`` for classes that do not exclude each other, above 1/2 exactly where the class is predicted."""
+    p = np.clip(exp(log_p), SMALLEST, 1.0)
+    above = np.nextafter(0.5, 1.0)
+    repaired: Floats = np.where(predicted, np.maximum(p, above), np.minimum(p, 0.5))
+    return repaired

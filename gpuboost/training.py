@@ -6,6 +6,7 @@ interrupt into a model of the rounds so far.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,37 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.statistics import Device
-from gpuboost.boosters.base import Booster, Part, Problem, Round, RowState, apply
+from gpuboost.boosters.base import Booster, Problem, Round, RowState
 from gpuboost.costs.matrix import average_cost
 from gpuboost.errors import is_interrupt
+from gpuboost.learners.grown_tree import GrownTree
+from gpuboost.progress import Callback, Display, History, Progress
 from gpuboost.stopping import Stopping
 from gpuboost.tree import Tree
 
-History = dict[str, list[Any]]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback sees after every round.
-
-    Attributes
-    ----------
-    n_rounds : int
-        The number of rounds of the model.
-    history : dict of list of float
-        One list per quantity with one entry per round, see `Training.history`.
-    model : callable
-        Called without arguments, returns the fitted classifier of the rounds so far: to look at it, to predict, to save it. It
-        joins all trees, so it takes time; what is not called costs nothing.
-    """
-
-    n_rounds: int
-    history: History
-    model: Callable[[], Any]
-
-
-Callback = Callable[[Progress], Any]
-"""Called after every round; a true return value ends the training."""
+TRAIN = "train"
+"""The name of the training set in the history."""
 
 
 class WatchedSet:
@@ -54,31 +34,40 @@ class WatchedSet:
     Parameters
     ----------
     problem : Problem
-    units : ndarray of int64, shape (n_rows,)
-        Integer row weights for the error rate.
+    state : RowState
+        The booster's state of the set. That of the training set is updated by the booster's rounds.
     costs : ndarray of float64, shape (n_classes, n_classes), optional
         What mistakes cost, ``C[true, predicted]``, in a single-label problem.
     """
 
-    def __init__(self, problem: Problem, units: NDArray[np.int64], costs: NDArray[np.float64] | None = None) -> None:
-        backend, signs = problem.backend, problem.signs
-        target = signs.argmax(axis=1).astype(np.int32) if problem.single_label else signs
-        self.problem, self.costs = problem, costs
-        self.target: Device = backend.put(target)
-        self.units: Device = backend.put(units)
-        self.total = int(units.sum()) * (1 if problem.single_label else signs.shape[1])
-        self.scores: Device = backend.put(np.zeros(signs.shape))
+    def __init__(self, problem: Problem, state: RowState, costs: NDArray[np.float64] | None = None) -> None:
+        backend, weights = problem.backend, problem.integer_weights
+        self.problem, self.state, self.costs = problem, state, costs
+        self.target: Device = backend.put(problem.target if problem.single_label else problem.signs)
+        self.weights: Device = backend.put(weights)
+        self.total = int(weights.sum()) * (1 if problem.single_label else problem.n_classes)
+        self.scores: Device = backend.put(np.zeros((len(problem.target), problem.n_classes)))
 
-    def add(self, parts: Sequence[Part]) -> None:
+    def apply(self, trees: Sequence[Tree]) -> list[GrownTree]:
+        """Let the rows go through the trees of a round."""
+        return [self.problem.apply(tree) for tree in trees]
+
+    def add_scores(self, trees: Sequence[GrownTree]) -> None:
         """Add a round's values to the scores."""
-        self.problem.backend.add_trees(self.scores, [part.leaf_index for part in parts], [part.values for part in parts])
+        indices, values = [grown.leaf_index for grown in trees], [grown.values for grown in trees]
+        self.problem.backend.add_trees(self.scores, indices, values)
+
+    def update(self, trees: Sequence[GrownTree]) -> None:
+        """Add a round to the scores and to the row state."""
+        self.add_scores(trees)
+        self.state.update(trees)
 
     def mistakes(self) -> dict[str, float]:
         """Return the "error", the share of the weight that is predicted wrong, and with costs the "cost", their mean."""
         backend = self.problem.backend
         if self.costs is None:
-            return {"error": backend.error(self.scores, self.target, self.units) / self.total}
-        counts = backend.confusion(self.scores, self.target, self.units)
+            return {"error": backend.error(self.scores, self.target, self.weights) / self.total}
+        counts = backend.confusion(self.scores, self.target, self.weights)
         return {"error": (self.total - int(counts.trace())) / self.total, "cost": average_cost(counts, self.costs)}
 
 
@@ -92,7 +81,7 @@ class Training:
         The trees of the model by rounds: all of them, or those up to the best one under early stopping.
     history : dict of list of float
         "train_loss" (share of the empty model's loss), "train_error" (weighted; Hamming error for multi-label), "seconds" (wall
-        time since the start of the fit), for every evaluation set "<name>_loss" and "<name>_error", and what the booster notes,
+        time since the start of the fit), for every evaluation set "<name>_loss" and "<name>_error", and the booster's metrics,
         such as "edge". With costs also "train_cost" and "<name>_cost", the mean cost of the predictions.
         All rounds that were run, also those after the best one.
     reason : str
@@ -110,14 +99,13 @@ class Training:
 
 
 def train(
-    booster: Booster,
+    booster: Booster[Any],
     problem: Problem,
-    units: NDArray[np.int64],
     *,
     n_rounds: int,
     initial_rounds: Sequence[Sequence[Tree]] = (),
     history: History | None = None,
-    evaluation: dict[str, tuple[Problem, NDArray[np.int64]]] | None = None,
+    evaluation: dict[str, Problem] | None = None,
     costs: NDArray[np.float64] | None = None,
     stopping: Stopping | None = None,
     callbacks: Sequence[Callback] = (),
@@ -131,13 +119,11 @@ def train(
     ----------
     booster, problem
         The algorithm and the training set.
-    units : ndarray of int64, shape (n_rows,)
-        Integer row weights for the training error.
     n_rounds : int
         The number of rounds of the model, those of ``initial_rounds`` included.
-    done, history
+    initial_rounds, history
         A model to continue: the result is that of one long training.
-    evaluation : dict of (Problem, units)
+    evaluation : dict of Problem
         Evaluation sets by name. Early stopping looks at the first: at its cost if there are costs, else at its error.
     costs : ndarray of float64, shape (n_classes, n_classes), optional
         What mistakes cost, ``C[true, predicted]``.
@@ -162,24 +148,20 @@ def train(
     started = time.perf_counter() if started is None else started
     before = len(initial_rounds)
     result = Training(list(initial_rounds), {k: list(v[:before]) for k, v in (history or {}).items()})
-    seconds = result.history.get("seconds", [])[-1:]
-    seconds_before = seconds[0] if seconds and seconds[0] == seconds[0] else 0.0  # nobody knows of a model from a file
+    seconds_before = seconds_of(result.history)
     display = Display(n_rounds, before, verbose)
     criterion = f"{next(iter(evaluation or ()), None)}_{'error' if costs is None else 'cost'}"
     try:
-        sets = {"train": (problem, units), **(evaluation or {})}
-        watched = {name: WatchedSet(*one, costs) for name, one in sets.items()}
-        states = {name: booster.row_state(watched[name].problem) for name in watched if name != "train"}
-        for name, trees in ((name, trees) for name in watched for trees in initial_rounds):
-            update(watched[name], states.get(name), trees)
         reason = reason_to_end(result, n_rounds, stopping, criterion)
-        for step in booster.rounds(problem, initial_rounds) if not reason else ():
-            row = {"train_loss": step.loss, **step.metrics}
-            row |= observe(step, watched, states)
+        sets = {} if reason else {TRAIN: problem, **(evaluation or {})}
+        watched = {name: WatchedSet(one, booster.row_state(one), costs) for name, one in sets.items()}
+        has_ended = bool(reason) or replay(booster, watched, initial_rounds)
+        for step in () if has_ended else booster.rounds(problem, watched[TRAIN].state, before):
+            row = {"train_loss": step.loss, **step.metrics, **observe(step, watched)}
             row["seconds"] = seconds_before + time.perf_counter() - started
             for key, value in row.items():
                 result.history.setdefault(key, []).append(value)
-            result.rounds.append([part.tree for part in step.parts])
+            result.rounds.append([grown.tree for grown in step.trees])
             display.show(len(result.rounds), row)
             progress = Progress(len(result.rounds), result.history, lambda: model_of(so_far(result)))
             asked_to_stop = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
@@ -202,12 +184,18 @@ def train(
     return result
 
 
+def seconds_of(history: History) -> float:
+    """Return the wall time of the rounds so far; 0 if there are none, or if it is NaN as in a model from a file."""
+    seconds = history.get("seconds") or [0.0]
+    return 0.0 if math.isnan(seconds[-1]) else float(seconds[-1])
+
+
 def reason_to_end(
     result: Training, n_rounds: int, stopping: Stopping | None, criterion: str, asked_to_stop: bool = False
 ) -> str:
     """Return why a training should end here, "" if it should not.
 
-    It is also asked of a model that is continued: that may be one that was kept in the round in which its training has ended.
+    It is also called before the first round, since a model that is continued may have ended by the same rule.
     """
     if stopping and result.rounds and stopping.should_stop(result.history[criterion]):
         return "early stopping"
@@ -217,54 +205,30 @@ def reason_to_end(
 
 
 def so_far(result: Training) -> Training:
-    """Return what a training has made by now; what is to come does not change it."""
+    """Return a copy of an unfinished training, which later rounds do not change."""
     return Training(list(result.rounds), {key: list(values) for key, values in result.history.items()}, "not finished")
 
 
-def update(watched: WatchedSet, state: RowState | None, trees: Sequence[Tree]) -> None:
-    """Let a watched set, and its row state if it has one, take in a round."""
-    parts = [apply(tree, watched.problem) for tree in trees]
-    watched.add(parts)
-    if state is not None:
-        state.update(parts)
+def replay(booster: Booster[Any], watched: dict[str, WatchedSet], initial_rounds: Sequence[Sequence[Tree]]) -> bool:
+    """Update all sets by the rounds of the model that is continued. Return whether the last of them ended its training."""
+    has_ended = False
+    for name, one in watched.items():
+        for t, trees in enumerate(initial_rounds):
+            grown = one.apply(trees)
+            if name == TRAIN and t == len(initial_rounds) - 1:
+                has_ended = booster.is_last_round(one.problem, one.state, grown, t)
+            one.update(grown)
+    return has_ended
 
 
-def observe(step: Round, watched: dict[str, WatchedSet], states: dict[str, RowState]) -> dict[str, float]:
-    """Let all watched sets take in a round, and return their errors, costs and losses."""
+def observe(step: Round, watched: dict[str, WatchedSet]) -> dict[str, float]:
+    """Add a round to all sets, and return their errors, costs and losses."""
     row = {}
     for name, one in watched.items():
-        if name == "train":
-            one.add(step.parts)
+        if name == TRAIN:
+            one.add_scores(step.trees)  # the booster has updated the row state
         else:
-            update(one, states[name], [part.tree for part in step.parts])
-            row[f"{name}_loss"] = states[name].loss()
+            one.update(one.apply([grown.tree for grown in step.trees]))
+            row[f"{name}_loss"] = one.state.loss()
         row |= {f"{name}_{what}": value for what, value in one.mistakes().items()}
     return row
-
-
-class Display:
-    """The progress: a bar for ``verbose=1``, a line every n rounds for ``verbose=n > 1``."""
-
-    def __init__(self, n_rounds: int, initial_rounds: int, verbose: int) -> None:
-        self.verbose = int(verbose)
-        self.bar: Any = None
-        if self.verbose == 1:
-            from tqdm import tqdm
-
-            self.bar = tqdm(total=n_rounds, initial=initial_rounds, unit="round", dynamic_ncols=True)
-
-    def show(self, n_rounds: int, row: dict[str, Any]) -> None:
-        if self.bar is None and (self.verbose < 2 or n_rounds % self.verbose):
-            return
-        shown = {k.replace("_", " "): f"{100 * v:.2f}%" for k, v in row.items() if k.endswith("_error")}
-        shown |= {k.replace("_", " "): f"{v:.4g}" for k, v in row.items() if k.endswith("_cost")}
-        if self.bar is not None:
-            self.bar.set_postfix(shown, refresh=False)
-            self.bar.update()
-        else:
-            text = "  ".join(f"{what} {value}" for what, value in shown.items())
-            print(f"round {n_rounds}  {text}  loss {row['train_loss']:.4g}  {row['seconds']:.1f} s", flush=True)
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,12 @@ from gpuboost.backends.cpu.backend import CpuBackend
 from gpuboost.backends.cpu.threads import Team
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import MISSING_CODE, BinMapper, BinnedMatrix
-from gpuboost.boosters.base import Booster, Problem
+from gpuboost.boosters.base import Booster, Problem, Round
 from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import integer_weights, split_weights
-from gpuboost.learners.base import WeakTree
+from gpuboost.learners.base import VotingTree
 from gpuboost.training import Training, train
 from gpuboost.tree import Tree
-
-Watched = tuple[Problem, NDArray[np.int64]]
 
 
 def cpu_backend(n_threads: int = 1) -> CpuBackend:
@@ -65,21 +63,28 @@ class Data:
     def mapper(self) -> BinMapper:
         return BinMapper.fit(self.X, max_bins=self.max_bins, integer_weights=integer_weights(*self.split()))
 
-    def on(self, backend: Backend, mapper: BinMapper | None = None) -> Watched:
-        """The problem on a backend, and its row weights for counting errors."""
-        frequency_weight, weight_scale = self.split()
+    def on(self, backend: Backend, mapper: BinMapper | None = None) -> Problem:
+        """The problem on a backend."""
         data = backend.encode(mapper or self.mapper(), self.X)
         single_label = bool(((self.signs > 0).sum(axis=1) == 1).all())
-        problem = Problem(backend, data, self.signs, frequency_weight, weight_scale, single_label)
-        return problem, integer_weights(frequency_weight, weight_scale)
+        target = self.signs.argmax(axis=1).astype(np.int32) if single_label else self.signs > 0
+        return Problem(backend, data, target, self.n_classes, *self.split())
 
 
 def fit(
-    booster: Booster, data: Data, backend: Backend, n_rounds: int, evaluation: Data | None = None, **options: Any
+    booster: Booster[Any], data: Data, backend: Backend, n_rounds: int, evaluation: Data | None = None, **options: Any
 ) -> Training:
     mapper = data.mapper()
     watched = None if evaluation is None else {"valid": evaluation.on(backend, mapper)}
-    return train(booster, *data.on(backend, mapper), n_rounds=n_rounds, evaluation=watched, **options)
+    return train(booster, data.on(backend, mapper), n_rounds=n_rounds, evaluation=watched, **options)
+
+
+def rounds_of(booster: Booster[Any], problem: Problem, initial_rounds: Sequence[Sequence[Tree]] = ()) -> Iterator[Round]:
+    """The rounds that follow those of a model."""
+    state = booster.row_state(problem)
+    for trees in initial_rounds:
+        state.update([problem.apply(tree) for tree in trees])
+    return booster.rounds(problem, state, len(initial_rounds))
 
 
 def digest(trees: Sequence[Tree], n_classes: int) -> str:
@@ -90,7 +95,7 @@ def scores(trees: Sequence[Tree], data: Data, backend: Backend, mapper: BinMappe
     """The scores of all trees, by the backend's `predict`."""
     out = backend.put(np.zeros(data.signs.shape))
     ensemble = Ensemble.from_trees(trees, data.n_classes)
-    backend.predict(ensemble, data.on(backend, mapper)[0].data, out, 0, ensemble.n_trees)
+    backend.predict(ensemble, data.on(backend, mapper).data, out, 0, ensemble.n_trees)
     return backend.get(out)
 
 
@@ -111,6 +116,6 @@ def stats_of(backend: Backend, quantised: ArrayLike, counts: ArrayLike | None = 
     return backend.quantise(state, backend.put(signs), backend.put(np.ones(len(quantised), np.int32)), 0, limit)
 
 
-def votes_of_rows(backend: Backend, weak: WeakTree) -> NDArray[np.float64]:
+def votes_of_rows(backend: Backend, weak: VotingTree) -> NDArray[np.float64]:
     """What the classifier says of every training row, shape (n_rows, n_classes)."""
-    return weak.tree.values[weak.leaf][backend.get(weak.leaf_index)]
+    return weak.values[backend.get(weak.leaf_index)]

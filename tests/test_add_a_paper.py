@@ -135,6 +135,6 @@ def test_the_criterion_is_entropy() -> None:
     data, backend = blobs(60, 2, 3, seed=1), globals()["ByEntropy"]()
     assert data.mapper().n_bins.tolist() == [61, 61]  # every cut that there is
     tree = fit(SAMME(5), data, backend, 1).trees[0]
-    leaf = backend.apply(tree, data.on(backend)[0].data)
+    leaf = backend.apply(tree, data.on(backend).data)
     theirs = DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=5).fit(data.X, data.signs.argmax(axis=1)).apply(data.X)
     assert len(set(zip(leaf.tolist(), theirs.tolist(), strict=True))) == tree.n_leaves == 5

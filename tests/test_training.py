@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
-from gpuboost.boosters.base import Part, Problem, Round
+from gpuboost.boosters.base import Booster, Problem, Round
+from gpuboost.learners.grown_tree import GrownTree
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
+from gpuboost.progress import Progress
 from gpuboost.stopping import Patience, SmoothedError
-from gpuboost.training import Progress, Training, WatchedSet, train
-from gpuboost.tree import Tree, constant_tree
+from gpuboost.training import Training, WatchedSet, train
+from gpuboost.tree import constant_tree
 from tests.problems import Data, blobs, digest, fit, scores, sign_matrix
 
 BOOSTER = AdaBoostMH(HammingTree(3), "single-label")
@@ -25,7 +27,7 @@ OTHER = blobs(60, 3, 3, seed=100, noise=2.0)  # as many rows, and labels that th
 
 
 @dataclass
-class Scripted:
+class Scripted(Booster[Any]):
     """A booster whose rounds are constant trees that give class 1 these scores, and count the work asked for."""
 
     values: Sequence[float]
@@ -35,7 +37,7 @@ class Scripted:
     class State:
         n: int = 0
 
-        def update(self, parts: Sequence[Part]) -> None:
+        def update(self, trees: Sequence[GrownTree]) -> None:
             self.n += 1
 
         def loss(self) -> float:
@@ -44,23 +46,31 @@ class Scripted:
     def row_state(self, problem: Problem) -> State:
         return self.State()
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        leaf_index = problem.backend.put(np.zeros(len(problem.signs), np.int32))
-        for value in self.values[len(initial_rounds) :]:
+    def rounds(self, problem: Problem, state: Any, n_rounds: int) -> Iterator[Round]:
+        leaf_index = problem.backend.put(np.zeros(len(problem.target), np.int32))
+        for value in self.values[n_rounds:]:
             tree = constant_tree(np.array([0.0, value]))
             self.log.append("round")
-            yield Round([Part(tree, leaf_index, tree.values)], 0.25, {"edge": 0.5})
+            yield Round([GrownTree(tree, leaf_index)], 0.25, {"edge": 0.5})
 
 
-def one_row(label: int, backend: Backend) -> tuple[Problem, NDArray[np.int64]]:
+def one_row(label: int, backend: Backend) -> Problem:
     return Data(np.zeros((1, 1)), sign_matrix([label], 2)).on(backend)
+
+
+def watch(data: Data, backend: Backend, costs: Any = None) -> WatchedSet:
+    return WatchedSet(data.on(backend), Scripted.State(), costs)
+
+
+def two_leaves(values: NDArray[np.float64], leaf_index: Any) -> GrownTree:
+    return GrownTree(replace(constant_tree(values[0]), values=values), leaf_index)
 
 
 def scripted_run(values: Sequence[float], **options: Any) -> tuple[Training, Scripted]:
     """Train on a row of class 0; the validation row is of class 1, so its error is 1 until its score is above 0."""
     backend, booster = NumpyBackend(), Scripted(values)
     options = {"n_rounds": len(values)} | options
-    result = train(booster, *one_row(0, backend), evaluation={"valid": one_row(1, backend)}, **options)
+    result = train(booster, one_row(0, backend), evaluation={"valid": one_row(1, backend)}, **options)
     return result, booster
 
 
@@ -71,7 +81,7 @@ def test_history_has_a_value_a_round() -> None:
     backend = NumpyBackend()
     mapper = DATA.mapper()
     sets = {"valid": OTHER.on(backend, mapper), "more": OTHER.subset(slice(10)).on(backend, mapper)}
-    result = train(BOOSTER, *DATA.on(backend, mapper), n_rounds=7, evaluation=sets)
+    result = train(BOOSTER, DATA.on(backend, mapper), n_rounds=7, evaluation=sets)
     assert set(result.history) == {
         *("train_loss", "train_error", "edge", "seconds"),
         *("valid_loss", "valid_error", "more_loss", "more_error"),
@@ -129,19 +139,18 @@ def test_multi_label_errors_count_signs(backend: Backend) -> None:
 def test_first_of_equal_scores_is_predicted(backend: Backend) -> None:
     # Before any round all scores are 0: class 0 is predicted, so 2 + 3 of 10 units are wrong.
     data = Data(np.zeros((3, 1)), sign_matrix([0, 1, 2], 3), np.array([5.0, 2.0, 3.0]))
-    watched = WatchedSet(*Data(data.X, data.signs).on(backend))
+    watched = watch(Data(data.X, data.signs), backend)
     assert watched.mistakes() == {"error": 2 / 3}
-    problem, units = data.on(backend)
-    watched = WatchedSet(problem, units)
+    watched = watch(data, backend)
     assert watched.mistakes()["error"] == pytest.approx(5 / 10, abs=1e-9)
     values = np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 0.5]])
-    watched.add([Part(constant_tree(values[0]), backend.put(np.array([0, 0, 1], np.int32)), values)])
+    watched.add_scores([two_leaves(values, backend.put(np.array([0, 0, 1], np.int32)))])
     assert watched.mistakes()["error"] == pytest.approx(5 / 10, abs=1e-9)  # now row 0 is wrong, 1 and 2 right
 
 
 def test_multi_label_sets_count_every_sign(backend: Backend) -> None:
     signs = np.array([[1, -1, 1], [1, 1, 1]], np.int8)
-    watched = WatchedSet(*Data(np.zeros((2, 1)), signs, np.array([1.0, 3.0])).on(backend))
+    watched = watch(Data(np.zeros((2, 1)), signs, np.array([1.0, 3.0])), backend)
     assert watched.total == 3 * (1 + 3)
     assert watched.mistakes() == {"error": (2 * 1 + 3 * 3) / 12}  # a score of 0 predicts -1
 
@@ -150,10 +159,10 @@ def test_costs_by_hand(backend: Backend) -> None:
     """Rows of the classes 0, 1, 2, 2 with the weights 1, 2, 4, 8; class 0 is predicted, then 1 in the last row."""
     costs = np.array([[0.0, 3.0, 1.0], [5.0, 0.0, 1.0], [0.25, 7.0, 0.0]])
     data = Data(np.zeros((4, 1)), sign_matrix([0, 1, 2, 2], 3), np.array([1.0, 2.0, 4.0, 8.0]))
-    watched = WatchedSet(*data.on(backend), costs)
+    watched = watch(data, backend, costs)
     assert watched.mistakes() == {"error": 14 / 15, "cost": (2 * 5 + 12 * 0.25) / 15}
     values = np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
-    watched.add([Part(constant_tree(values[0]), backend.put(np.array([0, 0, 0, 1], np.int32)), values)])
+    watched.add_scores([two_leaves(values, backend.put(np.array([0, 0, 0, 1], np.int32)))])
     assert watched.mistakes() == {"error": 14 / 15, "cost": (2 * 5 + 4 * 0.25 + 8 * 7) / 15}
 
 
@@ -236,8 +245,8 @@ def test_interrupt_keeps_the_finished_rounds(backend: Backend) -> None:
 class InterruptedBooster(Scripted):
     """Interrupted while it works on the third round."""
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        for n, step in enumerate(super().rounds(problem, initial_rounds)):
+    def rounds(self, problem: Problem, state: Any, n_rounds: int) -> Iterator[Round]:
+        for n, step in enumerate(super().rounds(problem, state, n_rounds)):
             if n == 2:
                 raise KeyboardInterrupt
             yield step
@@ -245,7 +254,7 @@ class InterruptedBooster(Scripted):
 
 def test_interrupt_within_a_round() -> None:
     backend = NumpyBackend()
-    result = train(InterruptedBooster([1.0] * 9), *one_row(0, backend), n_rounds=9)
+    result = train(InterruptedBooster([1.0] * 9), one_row(0, backend), n_rounds=9)
     assert len(result.trees) == 2
     assert {len(values) for values in result.history.values()} == {2}
 
@@ -258,31 +267,31 @@ def test_interrupt_between_history_and_model() -> None:
             self.loss, self.metrics, self.looks, self.step = step.loss, step.metrics, 0, step
 
         @property
-        def parts(self) -> Sequence[Part]:
+        def trees(self) -> Sequence[GrownTree]:
             self.looks += 1
             if self.looks == 2:  # the first is for the scores
                 raise KeyboardInterrupt
-            return self.step.parts
+            return self.step.trees
 
     class InterruptedLate(Scripted):
-        def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Any]:
-            for n, step in enumerate(super().rounds(problem, initial_rounds)):
+        def rounds(self, problem: Problem, state: Any, n_rounds: int) -> Iterator[Any]:
+            for n, step in enumerate(super().rounds(problem, state, n_rounds)):
                 yield Late(step) if n == 2 else step
 
-    result = train(InterruptedLate([1.0] * 9), *one_row(0, NumpyBackend()), n_rounds=9)
+    result = train(InterruptedLate([1.0] * 9), one_row(0, NumpyBackend()), n_rounds=9)
     assert len(result.trees) == 2
     assert {len(values) for values in result.history.values()} == {2}
 
 
 def test_interrupt_before_the_first_round_is_raised() -> None:
     class Impatient(Scripted):
-        def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+        def rounds(self, problem: Problem, state: Any, n_rounds: int) -> Iterator[Round]:
             raise KeyboardInterrupt
 
     backend = NumpyBackend()
     for trees in ([], [constant_tree(np.array([0.0, 1.0]))] * 3):  # the caller still has the model it wants to continue
         with pytest.raises(KeyboardInterrupt):
-            train(Impatient([1.0] * 9), *one_row(0, backend), n_rounds=9, initial_rounds=[[tree] for tree in trees])
+            train(Impatient([1.0] * 9), one_row(0, backend), n_rounds=9, initial_rounds=[[tree] for tree in trees])
 
 
 def test_other_exceptions_are_not_caught() -> None:
@@ -348,7 +357,7 @@ def test_stopping_looks_at_the_first_set() -> None:
     good, bad = one_row(1, backend), one_row(0, backend)
     for sets, kept in (({"a": good, "b": bad}, 2), ({"b": bad, "a": good}, 1)):
         # The row of class 0 is right as long as the score of class 1 is at most 0: first in round 1.
-        result = train(Scripted(SCRIPT), *bad, n_rounds=10, evaluation=sets, stopping=Patience(20))
+        result = train(Scripted(SCRIPT), bad, n_rounds=10, evaluation=sets, stopping=Patience(20))
         assert len(result.trees) == kept
 
 

@@ -16,7 +16,8 @@ from gpuboost.boosters.base import Problem
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
-from gpuboost.training import Progress, Training, train
+from gpuboost.progress import Progress
+from gpuboost.training import Training, train
 
 LEAVES = 20
 
@@ -27,9 +28,8 @@ def fit_bins(X: NDArray[Any]) -> BinMapper:
 
 def problem_on(backend: Backend, mapper: BinMapper, X: NDArray[Any], y: NDArray[Any]) -> Problem:
     """Return a problem with the classes 0, 1, ... and rows that weigh the same."""
-    signs = np.where(np.arange(int(y.max()) + 1, dtype=y.dtype) == y[:, None], np.int8(1), np.int8(-1))
-    n_rows = len(y)
-    return Problem(backend, backend.encode(mapper, X), signs, np.ones(n_rows, np.int32), np.ones(n_rows), single_label=True)
+    target, n_classes, ones = y.astype(np.int32), int(y.max()) + 1, np.ones(len(y))
+    return Problem(backend, backend.encode(mapper, X), target, n_classes, ones.astype(np.int32), ones)
 
 
 def boost(
@@ -41,5 +41,4 @@ def boost(
 ) -> Training:
     """Run AdaBoost.MH with the estimator's defaults."""
     booster = AdaBoostMH(learner or HammingTree(LEAVES), "single-label", "real", sampling=sampling)
-    units = np.ones(len(problem.signs), np.int64)
-    return train(booster, problem, units, n_rounds=rounds, callbacks=callbacks)
+    return train(booster, problem, n_rounds=rounds, callbacks=callbacks)

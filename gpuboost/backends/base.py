@@ -142,6 +142,15 @@ class Backend(ABC):
         Returns the new maximum. Only ``float()`` of it needs to wait for the device.
         """
 
+    def minimum(self, state: Device, limit: Device, scale: float, limit_scale: float) -> tuple[Device, SupportsFloat]:
+        """Return ``min(state[i, c] * scale, limit[i, c] * limit_scale)`` as a new row state, and its maximum.
+
+        The factors are powers of two. It is computed on the host, the same everywhere; a backend may override it.
+        """
+        with np.errstate(over="ignore"):  # an infinite product is never the smaller one
+            smaller = np.minimum(self.get(state) * scale, self.get(limit) * limit_scale)
+        return self.put(smaller), float(smaller.max())
+
     @abstractmethod
     def project(self, state: Device, signs: Device, coefficients: NDArray[np.float64]) -> tuple[Device, Device, SupportsFloat]:
         """Return ``r_i = sum_c signs[i, c] state[i, c] coefficients[c]`` as a row state, signs and its maximum.

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.statistics import Counts
-from gpuboost.boosters.base import Metric, Part, Problem, Round, apply
+from gpuboost.boosters.base import Booster, Metric, Problem, Round
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.boosters.softmax import Pairs, Probabilities
 from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.newton_trees import grow_newton_trees
-from gpuboost.tree import Tree
 
 LARGEST_STEP = 50.0
 """A leaf's Newton step is not larger, before it is multiplied by the learning rate."""
@@ -26,7 +25,7 @@ FITTED = 2.0**-40
 
 
 @dataclass(frozen=True)
-class ABCBoost:
+class ABCBoost(Booster[Probabilities]):
     """The loops of both algorithms of Li (2010): a regression tree for each class in every round.
 
     Attributes
@@ -64,19 +63,16 @@ class ABCBoost:
     def row_state(self, problem: Problem) -> Probabilities:
         return Probabilities(problem)
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        backend, data, n_classes = problem.backend, problem.data, problem.signs.shape[1]
-        state = Probabilities(problem)
-        for trees in initial_rounds:
-            state.update([apply(tree, problem) for tree in trees])
+    def rounds(self, problem: Problem, state: Probabilities, n_rounds: int) -> Iterator[Round]:
+        backend, data, n_classes = problem.backend, problem.data, problem.n_classes
         counts = Counts(backend.put(problem.frequency_weight), self.min_samples_leaf)
         weights = backend.put(row_counts(problem.frequency_weight, problem.weight_scale)) if self.loss == "mart" else None
-        base, number = self.first_base if self.base_class == "search" else self.base_class, len(initial_rounds)
+        base, t = self.first_base if self.base_class == "search" else self.base_class, n_rounds
         while state.largest_miss() >= FITTED:
-            candidates = self.candidates(state) if self.base_class == "search" and number % self.gap == 0 else []
+            candidates = self.candidates(state) if self.base_class == "search" and t % self.gap == 0 else []
             pairs = class_pairs(n_classes, candidates or ([] if base is None else [base]))
             stats, g_shift, h_shift = state.statistics(pairs, counts, weights)
-            scope = self.sampling.draw(number, backend, data, stats)
+            scope = self.sampling.draw(t, backend, data, stats)
             grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes, scope)
             steps = self.steps(grown.gradient, grown.curvature, h_shift - g_shift, n_classes, has_base=pairs[0, 0] >= 0)
             metrics: dict[str, Metric] = {"candidate_losses": []}
@@ -88,19 +84,16 @@ class ABCBoost:
                 base, chosen = candidates[best], selections[best]
                 metrics["candidate_losses"] = losses
             unit = np.ldexp(1.0, (0 if weights is not None else h_shift) - 2 * g_shift) / state.n_rows
-            parts = []
-            for t in chosen:
-                values = tree_values(pairs[t], steps[t], n_classes)
-                parts.append(Part(grown.tree(t, values, float(unit)), grown.leaf_indices[t], values))
+            trees = [grown.tree(i, tree_values(pairs[i], steps[i], n_classes), float(unit)) for i in chosen]
             state.add_trees(grown.leaf_indices, pairs, steps, chosen)
             metrics["base_class"] = float("nan") if base is None else base
-            yield Round(tuple(parts), state.loss(), metrics)
-            number += 1
+            yield Round(trees, state.loss(), metrics)
+            t += 1
 
     def steps(
         self, gradient: NDArray[np.int64], curvature: NDArray[np.int64], shift: int, n_classes: int, *, has_base: bool
     ) -> NDArray[np.float64]:
-        """Return what each group of rows adds to the score of its tree's class, shape (n_trees, n_groups).
+        """Return what the rows with each index add to the score of its tree's class, shape (n_trees, n_indices).
 
         It is ``nu sum(g) / sum(h)`` (line 7 of algorithm 2), times (K - 1) / K without a base class (line 6 of algorithm 1).
         """
@@ -130,7 +123,7 @@ def class_pairs(n_classes: int, bases: Sequence[int]) -> Pairs:
 
 
 def tree_values(pair: NDArray[np.int64], steps: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
-    """Return what each group of rows adds to the scores, shape (n_groups, n_classes)."""
+    """Return what the rows with each index add to the scores, shape (n_indices, n_classes)."""
     base, k = pair.tolist()
     values = np.zeros((len(steps), n_classes))
     values[:, k] = steps

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend
-from gpuboost.backends.statistics import Device, Stats
-from gpuboost.boosters.base import Part, Problem, Round, apply
+from gpuboost.backends.statistics import Stats
+from gpuboost.boosters.base import Booster, Problem, Round
+from gpuboost.boosters.ending import is_perfect
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.exactmath import log
-from gpuboost.learners.base import Learner, WeakTree
-from gpuboost.tree import Tree
+from gpuboost.learners.base import Learner, VotingTree
+from gpuboost.learners.grown_tree import GrownTree
 
 SMOOTHING = 1024
 """A leaf of the real variant needs about this share of a class's weight, 1 / 1024, to say more than the whole does."""
@@ -27,7 +27,7 @@ InitialWeights = Literal["single-label", "uniform"]
 
 
 @dataclass(frozen=True)
-class AdaBoostMH:
+class AdaBoostMH(Booster[ExponentialWeights]):
     """The loop of figure 1.
 
     Attributes
@@ -58,24 +58,15 @@ class AdaBoostMH:
 
     def row_state(self, problem: Problem) -> ExponentialWeights:
         initial = initial_weights(problem.signs, self.initial_weights) * problem.weight_scale[:, None]
-        return ExponentialWeights(problem.backend, initial, problem.signs, problem.frequency_weight)
+        return ExponentialWeights(problem, initial)
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, state: ExponentialWeights, n_rounds: int) -> Iterator[Round]:
         backend, data = problem.backend, problem.data
-        weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
-        for t, (tree,) in enumerate(initial_rounds, start=1):
-            part = apply(tree, problem)
-            if (
-                self.variant == "discrete"
-                and t == len(initial_rounds)
-                and is_right(tree, backend, weights.statistics(), part.leaf_index)
-            ):
-                return  # where one long training has ended, a continued one ends
-            weights.update([part])
-        stats = weights.statistics(counts)
-        loss = weights.loss(stats)
+        counts = leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
+        stats = state.statistics(counts)
+        loss = state.loss(stats)
         overshoots = self.learning_rate > 2.0  # twice the optimal coefficient leaves the loss as it is, more raises it
-        for t in itertools.count(len(initial_rounds)):
+        for t in itertools.count(n_rounds):
             if overshoots and loss > 1.0:
                 return
             scope = self.sampling.draw(t, backend, data, stats)
@@ -83,19 +74,21 @@ class AdaBoostMH:
             if weak.edge == 0 and scope.is_whole:  # where it was a part of all, another part may say more
                 return
             edge, total = weak.edge, stats.total
-            values = self.coefficients(weak, stats, problem)
-            by_index = values[weak.leaf]
-            weights.multiply(weak.leaf_index, by_index)
-            stats = weights.statistics(counts)
-            before, loss = loss, weights.loss(stats)
+            added = weak.with_values(self.coefficients(weak, stats, problem))
+            state.update([added])
+            stats = state.statistics(counts)
+            before, loss = loss, state.loss(stats)
             if overshoots and before < 1.0 and loss > before:
                 return
-            yield Round([Part(replace(weak.tree, values=values), weak.leaf_index, by_index)], loss, {"edge": edge / total})
+            yield Round([added], loss, {"edge": edge / total})
             # After a perfect learner nothing is left; but smoothed values of the real variant may be wrong where it is right.
             if self.variant == "discrete" and edge == total:
                 return
 
-    def coefficients(self, weak: WeakTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
+    def is_last_round(self, problem: Problem, state: ExponentialWeights, trees: Sequence[GrownTree], t: int) -> bool:
+        return self.variant == "discrete" and is_perfect(trees[0], problem.backend, state.statistics())
+
+    def coefficients(self, weak: VotingTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
         """Return the leaf values of the round, shape (n_leaves, n_classes)."""
         if self.variant == "real":
             sums, sum_abs = weak.leaf_sums(problem.backend, stats)
@@ -107,12 +100,6 @@ class AdaBoostMH:
             values = 0.5 * log((stats.total + edge) / (stats.total - edge)) * weak.tree.values  # eq. 12
         step: NDArray[np.float64] = np.clip(self.learning_rate * values, -MAX_STEP, MAX_STEP)
         return step
-
-
-def is_right(tree: Tree, backend: Backend, stats: Stats, leaf_index: Device) -> bool:
-    """Whether the values of ``tree`` have the right signs for all that has a weight; ``leaf_index`` are the rows' leaves."""
-    sums, _ = backend.leaf_sums(stats, leaf_index, tree.n_leaves)
-    return int(np.where(tree.values > 0, sums, -sums).sum()) == stats.total
 
 
 def pseudo_weights(right: NDArray[np.int64], wrong: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost import fixedpoint
 from gpuboost.backends.base import Backend
 from gpuboost.backends.statistics import Device
+from gpuboost.learners.grown_tree import GrownTree
 from gpuboost.tree import Tree
 
 Metric: TypeAlias = float | list[float]
@@ -25,50 +29,42 @@ class Problem:
     backend : Backend
     data : device matrix
         The binned features, from ``backend.load``.
-    signs : ndarray of int8, shape (n_rows, n_classes)
-        +1 where a row has the label, else -1.
+    target : ndarray
+        Class numbers, int32 (n_rows,); of a multi-label problem whether a row has a label, bool (n_rows, n_classes).
+    n_classes : int
     frequency_weight : ndarray of int32, shape (n_rows,)
         Integer row weights, see `gpuboost.fixedpoint.split_weights`.
     weight_scale : ndarray of float64, shape (n_rows,)
-        Real row weights in (0, 1]; all 1 where the repeats say everything.
-    single_label : bool
-        Whether every row has exactly one label.
+        Real row weights in (0, 1]; all 1 where the integer weights say everything.
     """
 
     backend: Backend
     data: Device
-    signs: NDArray[np.int8]
+    target: NDArray[Any]
+    n_classes: int
     frequency_weight: NDArray[np.int32]
     weight_scale: NDArray[np.float64]
-    single_label: bool
 
-    def outputs(self, tree: Tree) -> tuple[Device, NDArray[np.float64]]:
-        """Return where each row arrives in a tree, and what that adds to the scores: see `Part`."""
-        return self.backend.apply(tree, self.data), tree.values
+    @property
+    def single_label(self) -> bool:
+        """Whether every row has exactly one label."""
+        return self.target.ndim == 1
 
+    @cached_property
+    def signs(self) -> NDArray[np.int8]:
+        """+1 where a row has the label, else -1; shape (n_rows, n_classes)."""
+        signs = np.full((len(self.target), self.n_classes), -1, np.int8)
+        signs[(np.arange(len(self.target)), self.target) if self.single_label else self.target] = 1
+        return signs
 
-@dataclass(frozen=True)
-class Part:
-    """A tree that a round adds to the model, and what it has done to a set of rows.
+    @cached_property
+    def integer_weights(self) -> NDArray[np.int64]:
+        """The row weights as integers, for counting errors, see `gpuboost.fixedpoint.integer_weights`."""
+        return fixedpoint.integer_weights(self.frequency_weight, self.weight_scale)
 
-    Attributes
-    ----------
-    tree : Tree
-        With coefficients in the leaf values.
-    leaf_index : device array of int, shape (n_rows,)
-        Where each row has arrived.
-    values : ndarray of float64, shape (n_groups, n_classes)
-        What the tree adds to the scores of the rows of a group.
-    """
-
-    tree: Tree
-    leaf_index: Device
-    values: NDArray[np.float64]
-
-
-def apply(tree: Tree, problem: Problem) -> Part:
-    """Let the rows of a set go through a tree."""
-    return Part(tree, *problem.outputs(tree))
+    def apply(self, tree: Tree) -> GrownTree:
+        """Let the rows go through a tree."""
+        return GrownTree(tree, self.backend.apply(tree, self.data))
 
 
 @dataclass(frozen=True)
@@ -77,15 +73,15 @@ class Round:
 
     Attributes
     ----------
-    trees : sequence of Part
-        The trees of the round; most boosters have one a round.
+    trees : sequence of GrownTree
+        The trees of the round, with coefficients in the leaf values; most boosters have one a round.
     loss : float
         The training loss after the round, as a share of the loss of the empty model.
     metrics : dict of float, or of list of float
         What else belongs into the history, such as the weak learner's "edge" in [0, 1]; the same names in every round.
     """
 
-    parts: Sequence[Part]
+    trees: Sequence[GrownTree]
     loss: float
     metrics: dict[str, Metric]
 
@@ -93,8 +89,8 @@ class Round:
 class RowState(Protocol):
     """What a booster keeps of the rows of a set: enough to know its loss."""
 
-    def update(self, parts: Sequence[Part]) -> None:
-        """Take in a round."""
+    def update(self, trees: Sequence[GrownTree]) -> None:
+        """Add the trees of a round."""
         ...
 
     def loss(self) -> float:
@@ -102,16 +98,31 @@ class RowState(Protocol):
         ...
 
 
-class Booster(Protocol):
-    """A boosting algorithm: the paper's loop, as a generator of rounds."""
+State = TypeVar("State", bound=RowState)
 
-    def row_state(self, problem: Problem) -> RowState:
+
+class Booster(ABC, Generic[State]):
+    """A boosting algorithm: the paper's loop, as a generator of rounds.
+
+    To continue a model, the controller makes the `row_state` of the training set, asks `is_last_round` of the model's last
+    round, updates the state by all rounds, and goes on with `rounds`. So a continued training is one long training.
+    """
+
+    @abstractmethod
+    def row_state(self, problem: Problem) -> State:
         """Return the state of a set before the first round."""
-        ...
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        """Yield the rounds that follow those of ``initial_rounds`` (empty for a new model), until the algorithm ends by itself.
+    @abstractmethod
+    def rounds(self, problem: Problem, state: State, n_rounds: int) -> Iterator[Round]:
+        """Yield the rounds that follow the first ``n_rounds``, until the algorithm ends by itself.
 
-        ``initial_rounds`` has the trees of every round.
+        ``state`` is that of ``problem`` after ``n_rounds`` rounds; every round that is yielded has updated it.
         """
-        ...
+
+    def is_last_round(self, problem: Problem, state: State, trees: Sequence[GrownTree], t: int) -> bool:
+        """Whether the training ends after round ``t``, counted from 0, as `rounds` would end there.
+
+        ``state`` is that before the round. It is only asked of the last round of a model that is continued. A booster that sees
+        the end in the state after the round, before the next one, need not say it here.
+        """
+        return False

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.frontier import GrowthScope
 from gpuboost.backends.statistics import Device
-from gpuboost.boosters.base import Part, Problem, Round, apply
+from gpuboost.boosters.base import Booster, Problem, Round
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
-from gpuboost.boosters.sampling import Sampling
-from gpuboost.learners.class_tree import ClassTree, GrownTree
-from gpuboost.tree import Tree
+from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
+from gpuboost.learners.class_tree import ClassTree
+from gpuboost.learners.grown_tree import GrownTree
 
 Values = NDArray[np.float64]
-LeafValues = Callable[[GrownTree], "Values | None"]
-"""From a tree and its sums to ``f``, shape (n_leaves, n_classes), whose rows sum to 0; None if it is no better than chance."""
+ClassSums = NDArray[np.int64]
+"""The weight of every class in every leaf, shape (n_leaves, n_classes), in units of the statistics."""
 
 
 class LabelWeights(ExponentialWeights):
@@ -32,18 +33,15 @@ class LabelWeights(ExponentialWeights):
 
     def __init__(self, problem: Problem) -> None:
         initial = np.where(problem.signs > 0, problem.weight_scale[:, None], 0.0)
-        super().__init__(problem.backend, initial, problem.signs, problem.frequency_weight)
-        self.n_others = max(problem.signs.shape[1] - 1, 1)
-
-    def _put(self, initial: NDArray[np.float64]) -> Device:
-        return self.backend.put_one_hot(initial)
+        super().__init__(problem, initial, one_hot=True)
+        self.n_others = max(problem.n_classes - 1, 1)
 
     def multiply(self, leaf_index: Device, values: NDArray[np.float64]) -> None:
         super().multiply(leaf_index, values / self.n_others)
 
 
 @dataclass(frozen=True)
-class ClassTreeLoop:
+class ClassTreeBooster(Booster[LabelWeights]):
     """The loop: grow a tree on the weights, give its leaves values, reweight.
 
     Attributes
@@ -52,64 +50,66 @@ class ClassTreeLoop:
     learning_rate : float
         Multiplies the values.
     min_weight_fraction_leaf : float
-        The share of the sample weights, as they were before boosting, that both sides of a cut must have.
-    leaf_values : callable
-        What tells the algorithms apart.
-    until_perfect : bool
-        Whether a tree that errs nowhere is the last one.
+        The share of the sample weights, as they were before boosting, that both sides of a split must have.
     sampling : Sampling
         What the trees are grown from.
     """
 
     max_leaf_nodes: int
-    learning_rate: float
-    min_weight_fraction_leaf: float
-    leaf_values: LeafValues
-    until_perfect: bool
-    sampling: Sampling
+    learning_rate: float = 1.0
+    min_weight_fraction_leaf: float = 0.0
+    sampling: Sampling = NO_SAMPLING
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        backend, data = problem.backend, problem.data
-        weights, learner = LabelWeights(problem), ClassTree(self.max_leaf_nodes)
-        counts = leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
-        for t, [tree] in enumerate(initial_rounds):
-            part = apply(tree, problem)
-            if t == len(initial_rounds) - 1:  # this may be a model whose training has ended
-                stats = weights.statistics(counts)
-                scope = self.sampling.draw(t, backend, data, stats)
-                sums, _ = backend.leaf_sums(stats, part.leaf_index, tree.n_leaves)
-                if tree.n_leaves == 1:  # there may be cuts by now, with other parameters or rows
-                    tree = learner(backend, data, replace(stats, criterion="gini"), scope).tree
-                if self.is_last(tree, sums, scope):
-                    return
-            weights.update([part])
-        stats = weights.statistics(counts)
-        for t in itertools.count(len(initial_rounds)):
+    @abstractmethod
+    def leaf_values(self, sums: ClassSums) -> Values | None:
+        """Return ``f``, shape (n_leaves, n_classes), whose rows sum to 0; None if the tree is no better than chance."""
+
+    @property
+    @abstractmethod
+    def ends_when_perfect(self) -> bool:
+        """Whether a tree that errs nowhere is the last one."""
+
+    def row_state(self, problem: Problem) -> LabelWeights:
+        return LabelWeights(problem)
+
+    def rounds(self, problem: Problem, state: LabelWeights, n_rounds: int) -> Iterator[Round]:
+        backend, data, n_classes = problem.backend, problem.data, problem.n_classes
+        learner, counts = ClassTree(self.max_leaf_nodes), leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
+        stats = state.statistics(counts)
+        for t in itertools.count(n_rounds):
             scope = self.sampling.draw(t, backend, data, stats)
-            grown = learner(backend, data, replace(stats, criterion="gini"), scope)
-            correct, total = right_units(grown.sums), stats.total
-            values = self.leaf_values(grown)
+            grown = learner(backend, data, stats, scope)
+            sums, _ = grown.leaf_sums(backend, stats)
+            correct, total = correct_weight(sums), stats.total
+            values = self.leaf_values(sums)
             if values is None and scope.is_whole:  # where it was a part of all, another part may say more
                 return
-            values = grown.tree.values if values is None else values
-            limit = MAX_STEP * weights.n_others  # keeps a round's factors within exp(+-64)
-            values = np.clip(self.learning_rate * values, -limit, limit)
-            by_index = values[grown.leaf]
-            weights.multiply(grown.leaf_index, by_index)
-            stats = weights.statistics(counts)
-            n_classes = values.shape[1]
+            limit = MAX_STEP * state.n_others  # keeps a round's factors within exp(+-64)
+            values = np.clip(self.learning_rate * (grown.tree.values if values is None else values), -limit, limit)
+            added = grown.with_values(values)
+            state.update([added])
+            stats = state.statistics(counts)
             edge = (n_classes * correct - total) / (max(n_classes - 1, 1) * total)
-            part = Part(replace(grown.tree, values=values), grown.leaf_index, by_index)
-            yield Round([part], weights.loss(stats), {"edge": edge})
-            if self.is_last(grown.tree, grown.sums, scope):
+            yield Round([added], state.loss(stats), {"edge": edge})
+            if self._ends(grown, sums, scope):
                 return
 
-    def is_last(self, tree: Tree, sums: NDArray[np.int64], scope: GrowthScope) -> bool:
-        """Whether no tree follows this one, with the weight ``sums`` of every class in every leaf, grown from ``start``."""
-        return (tree.n_leaves == 1 and scope.is_whole) or (self.until_perfect and right_units(sums) == int(sums.sum()))
+    def is_last_round(self, problem: Problem, state: LabelWeights, trees: Sequence[GrownTree], t: int) -> bool:
+        backend, data, [grown] = problem.backend, problem.data, trees
+        stats = state.statistics(leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling))
+        scope = self.sampling.draw(t, backend, data, stats)
+        sums, _ = grown.leaf_sums(backend, stats)
+        if grown.tree.n_leaves == 1:  # with other parameters or rows there may be a split now
+            grown = ClassTree(self.max_leaf_nodes)(backend, data, stats, scope)
+        return self._ends(grown, sums, scope)
+
+    def _ends(self, grown: GrownTree, sums: ClassSums, scope: GrowthScope) -> bool:
+        """Whether no tree follows this one, with the weights ``sums`` in its leaves, grown from ``scope``."""
+        is_constant = grown.tree.n_leaves == 1 and scope.is_whole
+        return is_constant or (self.ends_when_perfect and correct_weight(sums) == int(sums.sum()))
 
 
-def right_units(sums: NDArray[np.int64]) -> int:
+def correct_weight(sums: ClassSums) -> int:
     """Return the weight of the rows that the heaviest classes of their leaves predict right."""
     return int(sums.max(axis=1).sum())
 

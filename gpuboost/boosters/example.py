@@ -9,20 +9,19 @@ J. Friedman, T. Hastie and R. Tibshirani, "Additive logistic regression: a stati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.boosters.base import Part, Problem, Round, apply
+from gpuboost.boosters.base import Booster, Problem, Round
 from gpuboost.boosters.exponential import ExponentialWeights
 from gpuboost.learners.hamming_tree import HammingTree
-from gpuboost.tree import Tree
 
 
 @dataclass(frozen=True)
-class GentleAdaBoostMH:
+class GentleAdaBoostMH(Booster[ExponentialWeights]):
     """Gentle AdaBoost (algorithm 4 of the paper) on the pairs of a row and a class, as in AdaBoost.MH (algorithm 5).
 
     A round's tree serves all classes. Its leaves have the values of algorithm 4, those of weighted least squares. Its cuts are
@@ -40,14 +39,12 @@ class GentleAdaBoostMH:
         # 1. The row state, what is remembered of the rows: w[i, l] = exp(-y_il F_l(x_i)), times the sample weight. All pairs
         #    weigh the same at first (algorithm 5, step 1). Evaluation sets get a state as well, for their loss.
         initial = np.ones(problem.signs.shape) * problem.weight_scale[:, None]
-        return ExponentialWeights(problem.backend, initial, problem.signs, problem.frequency_weight)
+        return ExponentialWeights(problem, initial)
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        backend, data = problem.backend, problem.data
-        weights, learner = self.row_state(problem), HammingTree(self.max_leaf_nodes)
-        for trees in initial_rounds:  # the rounds of a model that is continued
-            weights.update([apply(tree, problem) for tree in trees])
-        stats = weights.statistics()
+    def rounds(self, problem: Problem, state: ExponentialWeights, n_rounds: int) -> Iterator[Round]:
+        # The state has the first n_rounds rounds already: those of a model that is continued.
+        backend, data, learner = problem.backend, problem.data, HammingTree(self.max_leaf_nodes)
+        stats = state.statistics()
         while True:
             # 2. The weak learner: from the weights, as integers, to a tree. Where it finds no edge, nothing is left to learn.
             weak = learner(backend, data, stats)
@@ -56,15 +53,14 @@ class GentleAdaBoostMH:
             edge = weak.edge / stats.total
 
             # 3. The values that the leaves add to the scores, of the exact sums of their rows' weights.
-            values = gentle_values(*weak.leaf_sums(backend, stats))
-            part = Part(replace(weak.tree, values=values), weak.leaf_index, values[weak.leaf])
+            added = weak.with_values(gentle_values(*weak.leaf_sums(backend, stats)))
 
-            # 4. Reweight: few leaves have few factors, which the host computes and the device looks up.
-            weights.update([part])
-            stats = weights.statistics()
+            # 4. Reweight: few leaves have few multipliers, which the host computes and the device looks up.
+            state.update([added])
+            stats = state.statistics()
 
-            # 5. Yield the round: its trees, the loss after it, and notes for the history.
-            yield Round([part], weights.loss(stats), {"edge": edge})
+            # 5. Yield the round: its trees, the loss after it, and metrics for the history.
+            yield Round([added], state.loss(stats), {"edge": edge})
 
 
 def gentle_values(sums: NDArray[np.int64], sum_abs: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
-from gpuboost.backends.base import Backend
 from gpuboost.backends.statistics import Counts, Device, Stats
-from gpuboost.boosters.base import Part
+from gpuboost.boosters.base import Problem
 from gpuboost.exactmath import exp
+from gpuboost.learners.grown_tree import GrownTree
 
 MAX_STEP = 64.0
 """One round moves no score by more than this. Coefficients come near it only with a learning rate above 4."""
@@ -27,33 +27,27 @@ class ExponentialWeights:
 
     Parameters
     ----------
-    backend : Backend
+    problem : Problem
+        Its signs are ``y``. Sums are of the weights times its frequency weights.
     initial : ndarray of float64, shape (n_rows, n_classes)
-        ``w0``, in any unit; not negative.
-    signs : ndarray of int8, shape (n_rows, n_classes)
-        ``y``.
-    frequency_weight : ndarray of int32, shape (n_rows,)
+        ``w0``, in any unit; not negative. The problem's ``weight_scale`` must be a factor of it.
+    one_hot : bool
+        Whether every row has one positive weight, that of its class.
+    capped : bool
+        Whether the statistics are of ``min(w, w0)`` (MadaBoost, Domingo and Watanabe 2000). The loss is that of ``w``.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        initial: NDArray[np.float64],
-        signs: NDArray[np.int8],
-        frequency_weight: NDArray[np.int32],
-    ) -> None:
-        self.backend = backend
-        self.state: Device = self._put(initial)
-        self.signs: Device = backend.put(signs)
-        self.frequency_weight: Device = backend.put(frequency_weight)
-        self.n_rows = int(frequency_weight.sum(dtype=np.int64))
+    def __init__(self, problem: Problem, initial: NDArray[np.float64], *, one_hot: bool = False, capped: bool = False) -> None:
+        self.backend = backend = problem.backend
+        self.state: Device = backend.put_one_hot(initial) if one_hot else backend.put(initial)
+        self.signs: Device = backend.put(problem.signs)
+        self.frequency_weight: Device = backend.put(problem.frequency_weight)
+        self.n_rows = int(problem.frequency_weight.sum(dtype=np.int64))
         self.maximum: SupportsFloat = backend.maximum(self.state)
         self.scale = 0  # the true weights are the state times 2**scale
+        self.limit: Device = backend.put(initial.copy()) if capped else None
         self.initial_total: float | None = None
         self.loss()
-
-    def _put(self, initial: NDArray[np.float64]) -> Device:
-        return self.backend.put(initial)
 
     def multiply(self, leaf_index: Device, values: NDArray[np.float64]) -> None:
         """Multiply the weights by ``exp(-values[leaf_index[i], l] * y_il)`` (line 6 of figure 1 of Kegl 2014)."""
@@ -62,13 +56,20 @@ class ExponentialWeights:
         self.maximum = self.backend.reweight(self.state, self.signs, leaf_index, multipliers)
         self.scale += down
 
-    def update(self, parts: Sequence[Part]) -> None:
-        for part in parts:
-            self.multiply(part.leaf_index, part.values)
+    def update(self, trees: Sequence[GrownTree]) -> None:
+        for grown in trees:
+            self.multiply(grown.leaf_index, grown.values)
 
     def statistics(self, counts: Counts | None = None) -> Stats:
         """Return the signed weights ``w_il y_il`` in fixed point, with the rows' counts if given."""
-        return self.backend.statistics(self.state, self.signs, self.frequency_weight, self.n_rows, self.maximum, counts)
+        if self.limit is None:
+            return self._quantised(self.state, self.maximum, counts)
+        # One of both factors is 1, so that nothing becomes 0. A state is 2**-900 at least or 0: beyond 2**1000 it is larger.
+        up, down = (float(np.ldexp(1.0, min(max(shift, 0), 1000))) for shift in (self.scale, -self.scale))
+        return self._quantised(*self.backend.minimum(self.state, self.limit, up, down), counts)
+
+    def _quantised(self, state: Device, maximum: SupportsFloat, counts: Counts | None = None) -> Stats:
+        return self.backend.statistics(state, self.signs, self.frequency_weight, self.n_rows, maximum, counts)
 
     def projection(self, coefficients: NDArray[np.float64], counts: Counts | None = None) -> Stats:
         """Return ``sum_l w_il y_il coefficients_l`` in fixed point: statistics of one channel."""
@@ -81,7 +82,8 @@ class ExponentialWeights:
         ``stats`` are this state's current statistics, if the caller has them already. Confident mistakes on rows that were not
         trained on can take the loss beyond float64: it is infinite then.
         """
-        stats = stats or self.statistics()
+        if stats is None or self.limit is not None:
+            stats = self._quantised(self.state, self.maximum)
         with np.errstate(over="ignore"):
             total = float(np.ldexp(float(stats.total), self.scale - stats.shift))
         if self.initial_total is None:

@@ -3,72 +3,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.boosters.base import Problem, Round
-from gpuboost.boosters.class_trees import ClassTreeLoop, LabelWeights, Values, centred
+from gpuboost.boosters.class_trees import ClassSums, ClassTreeBooster, Values, centred
 from gpuboost.boosters.exponential import MAX_STEP
-from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.exactmath import exp
-from gpuboost.learners.class_tree import GrownTree
-from gpuboost.tree import Tree
 
 
 @dataclass(frozen=True)
-class Gamble:
+class Gamble(ClassTreeBooster):
     """Algorithm 2 of the paper: quasi-Newton steps of class trees on the multi-class exponential loss.
 
     Attributes
     ----------
-    max_leaf_nodes : int
-    learning_rate : float
-        Multiplies the step; 1 is the paper's algorithm, which overshoots with many classes.
-    min_weight_fraction_leaf : float
-        See `ClassTreeLoop`.
+    max_leaf_nodes, learning_rate, min_weight_fraction_leaf, sampling
+        See `ClassTreeBooster`; a learning rate of 1 is the paper's algorithm, which overshoots with many classes.
     line_search : bool
         Whether the step is shortened first, see `best_step`.
-    sampling : Sampling
-        See `ClassTreeLoop`.
     """
 
-    max_leaf_nodes: int
-    learning_rate: float
-    min_weight_fraction_leaf: float = 0.0
     line_search: bool = False
-    sampling: Sampling = NO_SAMPLING
 
-    def row_state(self, problem: Problem) -> LabelWeights:
-        return LabelWeights(problem)
+    @property
+    def ends_when_perfect(self) -> bool:
+        return False
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        sizes = (self.max_leaf_nodes, self.learning_rate, self.min_weight_fraction_leaf)
-        values = shortened_newton_values if self.line_search else newton_values
-        return ClassTreeLoop(*sizes, values, until_perfect=False, sampling=self.sampling).rounds(problem, initial_rounds)
+    def leaf_values(self, sums: ClassSums) -> Values:
+        return shortened_newton_values(sums) if self.line_search else newton_values(sums)
 
 
-def newton_values(grown: GrownTree) -> Values:
+def newton_values(sums: ClassSums) -> Values:
     """Return the leaf values of algorithm 2 of the paper.
 
     With the weight S_k of class k in a leaf and their sum S, the weighted mean of the coding is
     ``g_k = (K S_k - S) / ((K - 1) S)``; the step is ``r_k = K (K - 1) g_k / ((K - 2) g_k + 1)``, made to sum to 0.
     """
-    k = grown.sums.shape[1]
+    k = sums.shape[1]
     if k == 1:
-        return np.zeros(grown.sums.shape)
-    whole = grown.sums.sum(axis=1, keepdims=True)
-    g = (k * grown.sums - whole) / ((k - 1) * np.maximum(whole, 1))  # 0 in a leaf without weight
+        return np.zeros(sums.shape)
+    whole = sums.sum(axis=1, keepdims=True)
+    g = (k * sums - whole) / ((k - 1) * np.maximum(whole, 1))  # 0 in a leaf without weight
     return centred(k * (k - 1) * g / ((k - 2) * g + 1))
 
 
-def shortened_newton_values(grown: GrownTree) -> Values:
+def shortened_newton_values(sums: ClassSums) -> Values:
     """Return the values of `newton_values` times the s of `best_step`: one s for the tree."""
-    values = newton_values(grown)
-    return best_step(grown.sums, values / max(values.shape[1] - 1, 1)) * values
+    values = newton_values(sums)
+    return best_step(sums, values / max(values.shape[1] - 1, 1)) * values
 
 
 def best_step(weights: NDArray[Any], exponents: NDArray[np.float64]) -> float:

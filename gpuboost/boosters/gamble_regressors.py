@@ -6,18 +6,19 @@ Regressors are other people's code and add up floats, so such a model is outside
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.statistics import Device
-from gpuboost.boosters.base import Problem, Round, apply
+from gpuboost.boosters.base import Booster, Problem, Round
 from gpuboost.boosters.class_trees import LabelWeights, centred
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.boosters.gamble import best_step
+from gpuboost.learners.grown_tree import GrownTree
 
 Floats = NDArray[np.float64]
 
@@ -76,14 +77,25 @@ class RegressionStep:
 class RegressionProblem(Problem):
     """A problem whose ``data`` are the features as numbers, and which is in the memory of the host."""
 
-    def outputs(self, tree: Any) -> tuple[Device, Floats]:
-        """Return the outputs of a `RegressionStep`: every row is a group of its own."""
-        values = tree.values(self.data)
-        return np.arange(len(values), dtype=np.int32), values
+    def apply(self, tree: Any) -> GrownTree:
+        """Evaluate a `RegressionStep`: every row has an index of its own."""
+        outputs = tree.values(self.data)
+        return EvaluatedStep(tree, np.arange(len(outputs), dtype=np.int32), outputs=outputs)
 
 
 @dataclass(frozen=True)
-class GambleRegressors:
+class EvaluatedStep(GrownTree):
+    """A `RegressionStep` in the place of a tree, with what it adds to the scores of every row."""
+
+    outputs: Floats = field(kw_only=True)
+
+    @cached_property
+    def values(self) -> Floats:
+        return self.outputs
+
+
+@dataclass(frozen=True)
+class GambleRegressors(Booster[LabelWeights]):
     """Algorithm 1 of the paper: two regressions a round, from which the quasi-Newton step is made.
 
     Attributes
@@ -105,23 +117,21 @@ class GambleRegressors:
     def row_state(self, problem: Problem) -> LabelWeights:
         return LabelWeights(problem)
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Any]]) -> Iterator[Round]:
-        weights, label = LabelWeights(problem), problem.signs.argmax(axis=1)
-        for steps in initial_rounds:
-            weights.update([apply(step, problem) for step in steps])
-        if problem.signs.shape[1] == 1:
+    def rounds(self, problem: Problem, state: LabelWeights, n_rounds: int) -> Iterator[Round]:
+        n_classes = problem.n_classes
+        if n_classes == 1:
             return
-        for t in count(len(initial_rounds)):
-            w = row_weights(weights, problem)
-            step, n_classes = self.step(problem, w, t), problem.signs.shape[1]
+        for t in count(n_rounds):
+            w = row_weights(state, problem)
+            step = self.step(problem, w, t)
             if self.line_search:
                 own = step.values(problem.data)[problem.signs > 0]
                 step = replace(step, learning_rate=step.learning_rate * best_step(w, own / (n_classes - 1)))
-            part = apply(step, problem)
-            weights.update([part])
-            wrong = part.values.argmax(axis=1) != label
+            added = problem.apply(step)
+            state.update([added])
+            wrong = added.values.argmax(axis=1) != problem.target
             edge = float(1.0 - n_classes / (n_classes - 1) * w[wrong].sum() / w.sum())
-            yield Round([part], weights.loss(), {"edge": edge})
+            yield Round([added], state.loss(), {"edge": edge})
 
     def step(self, problem: Problem, weights: Floats, t: int) -> Any:
         """Fit both regressions of round t (line 2a).
@@ -129,7 +139,7 @@ class GambleRegressors:
         They get the same seed. z is y but for a factor and a constant, so trees have the same cuts in both, also those that are
         grown at random (theorem 3.2): g and h are two means of one leaf.
         """
-        k, seed = problem.signs.shape[1], (self.seed, t)
+        k, seed = problem.n_classes, (self.seed, t)
         y = np.where(problem.signs > 0, 1.0, -1.0 / (k - 1))
         if k == 2:
             return RegressionStep(self.g.fit(problem.data, y[:, :1], weights, seed), None, k, self.learning_rate)
@@ -138,7 +148,7 @@ class GambleRegressors:
 
 
 def row_weights(weights: LabelWeights, problem: Problem) -> Floats:
-    """Return the weights of the rows, whose sum is the number of rows, repeats included (line 2e).
+    """Return the weights of the rows, whose sum is the number of rows, with their integer weights (line 2e).
 
     So regressors that penalise complexity get the total that they have without weights.
     """

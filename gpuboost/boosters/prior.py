@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.boosters.base import Booster, Metric, Problem, Round, RowState, apply
-from gpuboost.tree import Tree, constant_tree
+from gpuboost.boosters.base import Booster, Metric, Problem, Round, RowState
+from gpuboost.tree import constant_tree
 
 
 @dataclass(frozen=True)
-class PriorBooster:
+class PriorBooster(Booster[RowState]):
     """A booster of one round that gives every row the same scores.
 
     Attributes
@@ -25,17 +26,16 @@ class PriorBooster:
         What is noted of its round.
     """
 
-    booster: Booster
+    booster: Booster[Any]
     scores: NDArray[np.float64]
     metrics: Mapping[str, Metric]
 
     def row_state(self, problem: Problem) -> RowState:
-        return self.booster.row_state(problem)
+        state: RowState = self.booster.row_state(problem)
+        return state
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
-        if initial_rounds:
-            return
-        parts = [apply(constant_tree(self.scores), problem)]
-        state = self.row_state(problem)
-        state.update(parts)
-        yield Round(parts, state.loss(), dict(self.metrics))
+    def rounds(self, problem: Problem, state: RowState, n_rounds: int) -> Iterator[Round]:
+        if n_rounds == 0:
+            trees = [problem.apply(constant_tree(self.scores))]
+            state.update(trees)
+            yield Round(trees, state.loss(), dict(self.metrics))

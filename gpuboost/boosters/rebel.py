@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.frontier import WHOLE
 from gpuboost.backends.statistics import Stats
-from gpuboost.boosters.adaboost_mh import is_right
-from gpuboost.boosters.base import Part, Problem, Round, apply
+from gpuboost.boosters.base import Booster, Problem, Round
+from gpuboost.boosters.ending import is_perfect
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.boosters.leaf_counts import leaf_counts
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.fixedpoint import STATE_FLOOR, exponent
+from gpuboost.learners.grown_tree import GrownTree
 from gpuboost.learners.layered_tree import LayeredTree, constant
-from gpuboost.tree import Tree
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rebel:
+class Rebel(Booster[ExponentialWeights]):
     """The loop of section 4.3: ``H(x) = a_0 + sum_t f_t(x) a_t`` with binary classifiers f and vectors a.
 
     Attributes
@@ -49,25 +49,20 @@ class Rebel:
     sampling: Sampling = NO_SAMPLING
 
     def row_state(self, problem: Problem) -> ExponentialWeights:
-        initial = initial_weights(problem.signs, self.costs) * problem.weight_scale[:, None]
+        initial = subcosts(problem.n_classes, self.costs)[problem.target] * problem.weight_scale[:, None]
         initial = np.where(initial > 0, np.maximum(initial, STATE_FLOOR), 0.0)
-        return ExponentialWeights(problem.backend, initial, problem.signs, problem.frequency_weight)
+        return ExponentialWeights(problem, initial)
 
-    def rounds(self, problem: Problem, initial_rounds: Sequence[Sequence[Tree]]) -> Iterator[Round]:
+    def rounds(self, problem: Problem, state: ExponentialWeights, n_rounds: int) -> Iterator[Round]:
         """Yield the constant classifier, unless it lowers the loss by nothing, and then trees, as long as they lower it."""
         backend, data, learner = problem.backend, problem.data, LayeredTree(self.max_depth)
-        weights, counts = self.row_state(problem), leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
+        counts = leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
 
         def project(coefficients: Floats) -> Stats:
-            return weights.projection(coefficients, counts)
+            return state.projection(coefficients, counts)
 
-        for t, (tree,) in enumerate(initial_rounds, start=1):
-            part = apply(tree, problem)
-            if t == len(initial_rounds) and is_right(tree, backend, weights.statistics(), part.leaf_index):
-                return  # where one long training has ended, a continued one ends
-            weights.update([part])
-        stats = weights.statistics(counts)
-        loss, t, is_first = weights.loss(stats), len(initial_rounds), not initial_rounds
+        stats = state.statistics(counts)
+        loss, t, is_first = state.loss(stats), n_rounds, n_rounds == 0
         while True:
             scope = WHOLE if is_first else self.sampling.draw(t, backend, data, stats)
             grown = constant(backend, data, stats) if is_first else learner(backend, data, stats, project, scope)
@@ -76,13 +71,13 @@ class Rebel:
                 edge, total = int(abs(grown.right - grown.wrong).sum()), stats.total
                 rate = 1.0 if is_first else self.learning_rate
                 values = np.clip(rate * lowers * grown.coefficients, -MAX_STEP, MAX_STEP) * grown.tree.values
-                part = Part(replace(grown.tree, values=values), grown.leaf_index, values)
-                weights.update([part])
-                stats = weights.statistics(counts)
-                before, loss = loss, weights.loss(stats)
+                added = grown.with_values(values)
+                state.update([added])
+                stats = state.statistics(counts)
+                before, loss = loss, state.loss(stats)
                 if rate > 2.0 and loss > before:  # up to twice the coefficients cannot raise the loss
                     return
-                yield Round([part], loss, {"edge": edge / total})
+                yield Round([added], loss, {"edge": edge / total})
                 if edge == total:  # all that has a weight is right
                     return
                 t += 1
@@ -90,19 +85,21 @@ class Rebel:
                 return
             is_first = False
 
+    def is_last_round(self, problem: Problem, state: ExponentialWeights, trees: Sequence[GrownTree], t: int) -> bool:
+        return is_perfect(trees[0], problem.backend, state.statistics())
 
-def initial_weights(signs: NDArray[np.int8], costs: Floats | None) -> Floats:
-    """Return the subcosts (section 4.3) of rows with the labels ``signs``, up to a common power of two; shape of ``signs``.
+
+def subcosts(n_classes: int, costs: Floats | None) -> Floats:
+    """Return the subcosts (section 4.3) of the rows of every class, up to a common power of two; (n_classes, n_classes).
 
     For a row of class y with the costs ``c = costs[y]`` they are ``sqrt(K - 1) / (2 |c|) c_k^2`` for each other class k, and
     ``|c| / (2 sqrt(K - 1))`` for y, which is 1/2 everywhere if all mistakes cost 1. A row that costs nothing has no weight.
     """
-    n_classes = signs.shape[1]
     if costs is None or n_classes == 1:
-        return np.full(signs.shape, 0.5)
+        return np.full((n_classes, n_classes), 0.5)
     root = np.sqrt(float(n_classes - 1))
     norm = np.sqrt(np.add.accumulate(costs * costs, axis=1)[:, -1:])
     others = root / (2.0 * np.where(norm > 0, norm, 1.0)) * (costs * costs)
     table = np.where(np.eye(n_classes, dtype=bool), norm / (2.0 * root), others)
-    scaled: Floats = np.ldexp(table, -exponent(float(table.max())))[signs.argmax(axis=1)]
+    scaled: Floats = np.ldexp(table, -exponent(float(table.max())))
     return scaled

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.statistics import Counts, Device, SoftmaxRows, Stats
-from gpuboost.boosters.base import Part, Problem
+from gpuboost.boosters.base import Problem
 from gpuboost.exactmath import exp
 from gpuboost.fixedpoint import final_shift, first_shift
+from gpuboost.learners.grown_tree import GrownTree
 
 Pairs = NDArray[np.int64]
 LOSS_BITS = 32
@@ -26,8 +27,8 @@ class Probabilities:
     def __init__(self, problem: Problem) -> None:
         self.backend = backend = problem.backend
         self.rows = SoftmaxRows(
-            p=backend.put(np.full(problem.signs.shape, 1.0 / problem.signs.shape[1])),
-            target=backend.put(problem.signs.argmax(axis=1).astype(np.int32)),
+            p=backend.put(np.full((len(problem.target), problem.n_classes), 1.0 / problem.n_classes)),
+            target=backend.put(problem.target),
             frequency_weight=backend.put(problem.frequency_weight),
             weight_scale=backend.put(problem.weight_scale),
         )
@@ -37,26 +38,26 @@ class Probabilities:
         self.no_groups = backend.put(np.zeros((1, len(problem.frequency_weight)), np.int32))
         self.first_units = int(self.units_of_class().sum())
 
-    def update(self, parts: Sequence[Part]) -> None:
-        """Take in a round. A tree moves one class and its base class in opposite ways, or classes for themselves."""
-        moves = [(part, *pair) for part in parts for pair in pairs_of(part.values)]
+    def update(self, trees: Sequence[GrownTree]) -> None:
+        """Add a round's trees. A tree moves one class and its base class in opposite ways, or classes for themselves."""
+        moves = [(grown, *pair) for grown in trees for pair in pairs_of(grown.tree.values)]
         if not moves:
             return
-        steps = np.zeros((len(moves), max(len(part.values) for part in parts)))
-        for t, (part, _, k) in enumerate(moves):
-            steps[t, : len(part.values)] = part.values[:, k]
+        steps = np.zeros((len(moves), max(len(grown.values) for grown in trees)))
+        for t, (grown, _, k) in enumerate(moves):
+            steps[t, : len(grown.values)] = grown.values[:, k]
         pairs = np.array([(base, k) for _, base, k in moves], np.int64)
-        self.add_trees(self.backend.stack([part.leaf_index for part, *_ in moves]), pairs, steps, range(len(moves)))
+        self.add_trees(self.backend.stack([grown.leaf_index for grown, *_ in moves]), pairs, steps, range(len(moves)))
 
     def add_trees(self, leaf_indices: Device, pairs: Pairs, steps: NDArray[np.float64], trees: Sequence[int]) -> None:
-        """Take some trees of a batch in.
+        """Add some trees of a batch.
 
         Parameters
         ----------
         leaf_indices : device array of int, shape (n_trees, n_rows)
         pairs : ndarray of int64, shape (n_trees, 2)
             Each tree's base class, or -1, and class.
-        steps : ndarray of float64, shape (n_trees, n_groups)
+        steps : ndarray of float64, shape (n_trees, n_indices)
             What is added to the score of the class, and taken from that of the base class.
         trees : sequence of int
         """

@@ -143,7 +143,7 @@ class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
     def _link(self, n_classes: int) -> Link:
         # A class is a binary problem of its own, whose exponential loss is lowest at half the log odds: those of its share
         # p : 1 - p of the rows if both sides weigh the same, or p : (1 - p) / (K - 1) with the weights of eq. 3.
-        return Sigmoid(self._offset(n_classes))
+        return Sigmoid(2.0, self._offset(n_classes))
 
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> NDArray[np.float64]:
         scores = 0.5 * (log(positive) - log(total - positive) + self._offset(len(positive)))

@@ -29,8 +29,9 @@ from gpuboost.inputs.samples import Sample, evaluation_sample, split_off, traini
 from gpuboost.messages import warn
 from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
+from gpuboost.progress import History
 from gpuboost.stopping import Patience, SmoothedError, Stopping
-from gpuboost.training import History, Training, train
+from gpuboost.training import Training, train
 
 DEFAULT_PATIENCE = 50
 NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of the classes"
@@ -83,7 +84,7 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         """Raise a ValueError or TypeError if a parameter of the subclass is wrong."""
 
     @abstractmethod
-    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster:
+    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster[Any]:
         """Return the algorithm to run on ``sample``. ``previous`` is the model that is continued, if one is."""
 
     @abstractmethod
@@ -175,7 +176,7 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
     def _train(
         self,
         backend: Backend,
-        booster: Booster,
+        booster: Booster[Any],
         sample: Sample,
         evaluation: dict[str, Sample],
         encoder: LabelEncoder,
@@ -187,19 +188,18 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         if previous is None:
             self._model = self._model_kind.blank(sample, self.max_bins, self.n_jobs, len(encoder.classes))
         problem, usable = self._model.problem(backend, sample, encoder)
-        units = sample.units()
         if not usable:
-            positive = units @ (problem.signs > 0)
-            booster = PriorBooster(booster, self._prior_scores(positive, int(units.sum())), self._metrics)
+            positive = problem.integer_weights @ (problem.signs > 0)
+            total = int(problem.integer_weights.sum())
+            booster = PriorBooster(booster, self._prior_scores(positive, total), self._metrics)
         names = list(evaluation)
         training = train(
             booster,
             problem,
-            units,
             n_rounds=self.n_estimators,
             initial_rounds=previous._model.rounds() if previous else (),
             history=self._history_so_far(names, ("error",) if costs is None else ("error", "cost"), previous),
-            evaluation={name: (self._model.problem(backend, one, encoder)[0], one.units()) for name, one in evaluation.items()},
+            evaluation={name: self._model.problem(backend, one, encoder)[0] for name, one in evaluation.items()},
             costs=costs,
             stopping=self._stopping(),
             callbacks=check_callables("callbacks", self.callbacks),

@@ -104,7 +104,7 @@ class GambleClassifier(GrowthParameters, ClassTreeClassifier):
         else:
             parameters.check_learning_rate(self.learning_rate)
 
-    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster:
+    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster[Any]:
         self._check_labels(encoder)
         rates = {"auto": min(1.0, 2.0 / len(encoder.classes)), "line-search": 1.0}
         rate = rates[self.learning_rate] if isinstance(self.learning_rate, str) else float(self.learning_rate)
@@ -113,11 +113,11 @@ class GambleClassifier(GrowthParameters, ClassTreeClassifier):
         if self.regressor is not None:
             return GambleRegressors(*regressor_pair(self.regressor), rate, self._seed, line_search)
         return Gamble(
-            int(self.max_leaf_nodes),
-            rate,
-            float(self.min_weight_fraction_leaf),
-            line_search,
-            self._sampling(self._seed),
+            max_leaf_nodes=int(self.max_leaf_nodes),
+            learning_rate=rate,
+            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
+            line_search=line_search,
+            sampling=self._sampling(self._seed),
         )
 
     @property

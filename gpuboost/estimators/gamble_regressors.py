@@ -18,7 +18,6 @@ from gpuboost.backends.statistics import Device
 from gpuboost.boosters.base import Problem
 from gpuboost.boosters.gamble_regressors import RegressionProblem, RegressionStep
 from gpuboost.devices import open_backend
-from gpuboost.fixedpoint import split_weights
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
 
@@ -150,8 +149,8 @@ class RegressorModel:
         return cls()
 
     def problem(self, backend: Backend, sample: Sample, encoder: LabelEncoder) -> tuple[Problem, bool]:
-        data, signs = self.encode(backend, sample.X[sample.rows]), encoder.signs(sample.target)
-        return RegressionProblem(backend, data, signs, *split_weights(sample.weights), single_label=True), True
+        data = self.encode(backend, sample.X[sample.rows])
+        return RegressionProblem(backend, data, *sample.labels(encoder)), True
 
     def with_rounds(self, rounds: Sequence[Sequence[Any]], n_classes: int) -> Self:
         return type(self)([step for (step,) in rounds])

@@ -20,7 +20,7 @@ from gpuboost.inputs.parameters import (
     check_integer,
     check_share,
 )
-from gpuboost.training import Progress
+from gpuboost.progress import Progress
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -74,7 +74,7 @@ class TrainingParameters(Parameters):
         Whether `fit` adds rounds to the fitted model until there are ``n_estimators``; with the same data the result is that of
         one long training.
     callbacks : sequence of callables, optional
-        Called after every round with a `gpuboost.training.Progress`; a true return value ends the training.
+        Called after every round with a `gpuboost.progress.Progress`; a true return value ends the training.
     """
 
     n_estimators: int = 500

@@ -16,13 +16,12 @@ from gpuboost.costs.matrix import check_cost_matrix, least_cost
 from gpuboost.costs.metrics import mean_cost, refuse_many_labels
 from gpuboost.ensemble import Ensemble
 from gpuboost.estimators.model import Model, TreeModel
-from gpuboost.estimators.probabilities import independent, normalised
 from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
 from gpuboost.inputs.weights import row_weights
-from gpuboost.links import Link
+from gpuboost.links import Link, independent, normalised
 from gpuboost.messages import warn
 
 BLOCK_BYTES = 64 << 20

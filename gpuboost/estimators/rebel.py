@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.exponential import MAX_STEP
-from gpuboost.boosters.rebel import Rebel, initial_weights
+from gpuboost.boosters.rebel import Rebel, subcosts
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.estimators.base import SingleLabelClassifier
 from gpuboost.estimators.parameters import GrowthParameters
@@ -147,16 +147,16 @@ class RebelClassifier(GrowthParameters, SingleLabelClassifier):
         if previous is not None and not same_costs(previous.cost_matrix_, self.cost_matrix_):
             raise ValueError("warm_start=True continues a model with another cost_matrix")
         return Rebel(
-            int(self.max_depth),
-            self.cost_matrix_,
-            float(self.learning_rate),
-            float(self.min_weight_fraction_leaf),
-            self._sampling(self._seed),
+            max_depth=int(self.max_depth),
+            costs=self.cost_matrix_,
+            learning_rate=float(self.learning_rate),
+            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
+            sampling=self._sampling(self._seed),
         )
 
     def _link(self, n_classes: int) -> Link | None:
         # A class is a binary problem of its own with equal weights, whose exponential loss is lowest at half the log odds.
-        return Sigmoid() if self.cost_matrix_ is None else None
+        return Sigmoid(2.0) if self.cost_matrix_ is None else None
 
     def _log_probabilities(self, scores: Floats) -> Floats:
         if self.cost_matrix_ is not None:
@@ -164,7 +164,7 @@ class RebelClassifier(GrowthParameters, SingleLabelClassifier):
         return super()._log_probabilities(scores)
 
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
-        weights = initial_weights(2 * np.eye(len(positive), dtype=np.int8) - 1, self.cost_matrix_)
+        weights = subcosts(len(positive), self.cost_matrix_)
         of_class = positive[:, None] * weights
         right = np.diag(of_class)
         wrong = np.add.accumulate(of_class - np.diag(right), axis=0)[-1]

@@ -61,9 +61,9 @@ class SAMMEClassifier(GrowthParameters, ClassTreeClassifier):
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> SAMME:
         self._check_labels(encoder)
         return SAMME(
-            int(self.max_leaf_nodes),
-            self.variant,
-            float(self.learning_rate),
-            float(self.min_weight_fraction_leaf),
-            self._sampling(self._seed),
+            max_leaf_nodes=int(self.max_leaf_nodes),
+            variant=self.variant,
+            learning_rate=float(self.learning_rate),
+            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
+            sampling=self._sampling(self._seed),
         )

@@ -24,8 +24,8 @@ class Exports:
             - "multi_label": whether the classes do not exclude each other;
             - "features": the names of the columns, x0, x1, ... if they had none;
             - "probabilities": how they follow from the scores, or None if there are none. {"link": "softmax", "divisor": d} is
-              ``exp(F_k / d)``, {"link": "sigmoid", "offset": o} is ``1 / (1 + exp(o - 2 F_k))``; unless ``multi_label``, both
-              are divided by their sum over the classes;
+              ``exp(F_k / d)``, {"link": "sigmoid", "scale": s, "offset": o} is ``1 / (1 + exp(o - s F_k))``; unless
+              ``multi_label``, both are divided by their sum over the classes;
             - "rounds": for each round of boosting its list of trees; a tree is {"nodes": [...]}, a node either {"feature",
               "name", "less_than", "missing", "left", "right"} or {"leaf": [one number a class]}.
 

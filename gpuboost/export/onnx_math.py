@@ -1,4 +1,4 @@
-"""`gpuboost.exactmath` and `gpuboost.estimators.probabilities` in ONNX operators.
+"""`gpuboost.exactmath` and `gpuboost.links` in ONNX operators.
 
 Every operator here is one that IEEE 754 defines to the last bit, or exact. So a runtime that computes float64 as float64, one
 node after the other, gets the very bits that NumPy gets. The operators Exp and Log would not: every runtime has its own.
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuboost.estimators.probabilities import SMALLEST
 from gpuboost.exactmath import (
     EXP_COEFFICIENTS,
     LN2_HIGH,
@@ -20,7 +19,7 @@ from gpuboost.exactmath import (
     SQRT_HALF,
 )
 from gpuboost.export.onnx_graph import Tensor, columns, where
-from gpuboost.links import Link, Softmax
+from gpuboost.links import SMALLEST, Link, Softmax
 
 LARGEST_HALF = 600
 """Beyond what half of an exponent in `exp` can be."""
@@ -31,11 +30,11 @@ ONE_STEP = 2.0**-53 * (1 + 2.0**-52)
 
 def log_probabilities(link: Link, scores: Tensor) -> Tensor:
     """`Link.log_probabilities`."""
-    return scores / float(link.divisor) if isinstance(link, Softmax) else log_sigmoid(2.0 * scores - link.offset)
+    return scores / float(link.divisor) if isinstance(link, Softmax) else log_sigmoid(link.scale * scores - link.offset)
 
 
 def normalised(log_p: Tensor, predicted: Tensor, n_classes: int) -> Tensor:
-    """`gpuboost.estimators.probabilities.normalised`; ``predicted`` has the shape (n_rows, 1)."""
+    """`gpuboost.links.normalised`; ``predicted`` has the shape (n_rows, 1)."""
     node = log_p.graph.node
     axis = np.array([1])
     p = exp(log_p - node("ReduceMax", log_p, axis, keepdims=1))
@@ -48,7 +47,7 @@ def normalised(log_p: Tensor, predicted: Tensor, n_classes: int) -> Tensor:
 
 
 def independent(log_p: Tensor, predicted: Tensor) -> Tensor:
-    """`gpuboost.estimators.probabilities.independent`."""
+    """`gpuboost.links.independent`."""
     node = log_p.graph.node
     p = node("Clip", exp(log_p), SMALLEST, 1.0)
     return where(predicted, node("Max", p, float(np.nextafter(0.5, 1.0))), node("Min", p, 0.5))

@@ -51,7 +51,7 @@ def _link(link: Link | None) -> dict[str, Any] | None:
     return (
         {"link": "softmax", "divisor": link.divisor}
         if isinstance(link, Softmax)
-        else {"link": "sigmoid", "offset": link.offset}
+        else {"link": "sigmoid", "scale": link.scale, "offset": link.offset}
     )
 
 

@@ -48,8 +48,8 @@ def _postprocessor(model: Model, n_classes: int) -> Any:
     link = model._link(n_classes)
     if n_classes > 1 and link == Softmax() and not model.multi_label_:
         return PostProcessorFunc("softmax")
-    if model.multi_label_ and link == Sigmoid():
-        return PostProcessorFunc("sigmoid", sigmoid_alpha=2.0)
+    if model.multi_label_ and isinstance(link, Sigmoid) and link.offset == 0:
+        return PostProcessorFunc("sigmoid", sigmoid_alpha=link.scale)
     return PostProcessorFunc("identity" if model.multi_label_ or n_classes == 1 else "identity_multiclass")
 
 

@@ -74,15 +74,6 @@ class LabelEncoder:
     def _numbers(self) -> dict[Any, int]:
         return {key: k for k, key in enumerate(label_keys(self.classes))}
 
-    def signs(self, target: NDArray[Any]) -> NDArray[np.int8]:
-        """Return +1 where a row has the label, else -1: int8 (n_rows, n_classes)."""
-        signs = np.full((len(target), len(self.classes)), -1, np.int8)
-        if self.multi_label:
-            signs[target] = 1
-        else:
-            signs[np.arange(len(target)), target] = 1
-        return signs
-
 
 def label_array(
     y: Any, n_rows: int, name: str = "y", rows: NDArray[np.intp] | None = None, *, beside: str = "rows of X"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,10 @@ class Sample:
         """Return the sample of the rows ``self.rows[chosen]``."""
         return replace(self, rows=self.rows[chosen], target=self.target[chosen], weights=self.weights[chosen])
 
-    def units(self) -> NDArray[np.int64]:
-        """Return the integer weights of the rows, see `gpuboost.fixedpoint.integer_weights`."""
-        return integer_weights(*split_weights(self.weights))
+    @cached_property
+    def split_weights(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The integer and real weights of the rows, see `gpuboost.fixedpoint.split_weights`."""
+        return split_weights(self.weights)
 
     def n_distinct(self, enough: int) -> int:
         """Return the number of distinct rows of X, or ``enough`` if there are that many.
@@ -71,24 +73,26 @@ class Sample:
     def fit_bins(self, max_bins: int, n_threads: int) -> BinMapper:
         """Choose the cuts on the rows of the sample; of a matrix on a device, some columns at a time come to the host."""
         n_rows, n_features = self.X.shape
-        units = np.zeros(n_rows, np.int64)
-        units[self.rows] = self.units()
+        weights = np.zeros(n_rows, np.int64)
+        weights[self.rows] = integer_weights(*self.split_weights)
         if isinstance(self.X, np.ndarray):
-            return BinMapper.fit(self.X, max_bins=max_bins, integer_weights=units, n_threads=n_threads)
+            return BinMapper.fit(self.X, max_bins=max_bins, integer_weights=weights, n_threads=n_threads)
         width = max(n_threads, BLOCK_BYTES // (n_rows * dtype_of(self.X, "X").itemsize))
         blocks = (to_host(self.X[:, first : first + width]) for first in range(0, n_features, width))
         return side_by_side(
-            [BinMapper.fit(block, max_bins=max_bins, integer_weights=units, n_threads=n_threads) for block in blocks]
+            [BinMapper.fit(block, max_bins=max_bins, integer_weights=weights, n_threads=n_threads) for block in blocks]
         )
 
     def problem(self, backend: Backend, mapper: BinMapper, encoder: LabelEncoder) -> tuple[Problem, bool]:
         """Load the sample on a device. Return it, and whether any of its columns tells rows apart."""
         rows = None if len(self.rows) == self.X.shape[0] else self.rows
         data = backend.encode(mapper, self.X, rows)
-        frequency_weight, weight_scale = split_weights(self.weights)
-        signs = encoder.signs(self.target)
-        problem = Problem(backend, data, signs, frequency_weight, weight_scale, single_label=not encoder.multi_label)
-        return problem, bool(backend.usable(data).any())
+        return Problem(backend, data, *self.labels(encoder)), bool(backend.usable(data).any())
+
+    def labels(self, encoder: LabelEncoder) -> tuple[NDArray[Any], int, NDArray[np.int32], NDArray[np.float64]]:
+        """Return what a `Problem` has beside the data: targets, number of classes, and weights."""
+        target = self.target if encoder.multi_label else self.target.astype(np.int32)
+        return target, len(encoder.classes), *self.split_weights
 
 
 def side_by_side(mappers: Sequence[BinMapper]) -> BinMapper:

@@ -8,7 +8,7 @@ from gpuboost.backends.statistics import Device, Stats
 
 
 def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int, scope: GrowthScope = WHOLE) -> Frontier:
-    """Grow one tree for each root of ``start``, or for each entry of the statistics' batch axis.
+    """Grow one tree for each root of ``scope``, or for each entry of the statistics' batch axis.
 
     Every step cuts, in every tree, the leaf whose cut raises the tree's edge the most. The loop never looks at the data, so a
     device can run it without waiting for the host.
@@ -22,7 +22,7 @@ def grow(backend: Backend, data: Device, stats: Stats, max_leaf_nodes: int, scop
         The integers to grow from.
     max_leaf_nodes : int
         The number of inner nodes plus one, at least 2.
-    scope : Start
+    scope : GrowthScope
 
     Returns
     -------

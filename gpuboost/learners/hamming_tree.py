@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import GAIN, LEFT, WHOLE, GrowthScope
 from gpuboost.backends.statistics import Device, Stats
-from gpuboost.learners.base import WeakTree, on_all_rows
+from gpuboost.learners.base import VotingTree, on_all_rows
+from gpuboost.learners.grown_tree import to_tree
 from gpuboost.learners.growth import grow
-from gpuboost.learners.structure import structure
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,18 @@ class HammingTree:
 
     max_leaf_nodes: int
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> WeakTree:
+    def __call__(self, backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> VotingTree:
         # Every row can have a leaf of its own, and every leaf votes of its own: more inner nodes than that are never made.
         max_leaf_nodes = min(self.max_leaf_nodes, 2 * stats.quantised.shape[1] + 1)
         frontier = grow(backend, data, stats, max_leaf_nodes, scope)
         leaf_index = backend.node_of_rows(frontier)[0] if scope.sample_indices is None else None
         nodes, edges = backend.read_nodes(frontier)
-        weak = harvest(nodes[0], edges[0, :, : stats.n_classes], leaf_index, stats.total)
+        weak = voting_tree(nodes[0], edges[0, :, : stats.n_classes], leaf_index, stats.total)
         return weak if scope.sample_indices is None else on_all_rows(weak.tree, backend, data, stats)
 
 
-def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], leaf_index: Device, total: int) -> WeakTree:
-    """Turn a grown node table into a `WeakTree` whose leaves vote.
+def voting_tree(nodes: NDArray[np.int64], edges: NDArray[np.int64], leaf_index: Device, total: int) -> VotingTree:
+    """Turn a grown node table into a `VotingTree`.
 
     Parameters
     ----------
@@ -56,5 +56,5 @@ def harvest(nodes: NDArray[np.int64], edges: NDArray[np.int64], leaf_index: Devi
     alone = (left == 0) & (gain > 0)  # a leaf that was popped for its constant classifier votes by itself
     values[alone] = votes[alone]
 
-    found = structure(nodes, values, gain, total)
-    return WeakTree(found.tree, int(gain.sum()), leaf_index, found.leaf)
+    tree, leaf_of_node = to_tree(nodes, values, gain, total)
+    return VotingTree(tree, leaf_index, leaf_of_node, edge=int(gain.sum()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, GrowthScope, as_float
 from gpuboost.backends.statistics import Device, Stats
 from gpuboost.exactmath import log
+from gpuboost.learners.grown_tree import GrownTree, to_tree
 from gpuboost.learners.growth import grow
-from gpuboost.learners.structure import structure
 from gpuboost.tree import Tree, constant_tree
 
 Floats = NDArray[np.float64]
@@ -25,23 +25,19 @@ SMOOTHING = 2**12
 
 
 @dataclass(frozen=True)
-class SignTree:
-    """A classifier ``f(x)`` in {-1, +1}, and the coefficients ``a`` that the classes are best served with: it adds ``f(x) a``.
+class SignTree(GrownTree):
+    """A classifier ``f(x)`` in {-1, +1}, and the best coefficients ``a`` of the classes: it adds ``f(x) a``.
+
+    The leaf values, shape (n_leaves, 1), are -1 or +1.
 
     Attributes
     ----------
-    tree : Tree
-        Its leaf values, shape (n_leaves, 1), are -1 or +1.
-    leaf_index : device array of int, shape (n_rows,)
-        Each row's leaf.
     right, wrong : ndarray of int64, shape (n_classes,)
         For each class the weights of the rows for which f has the right sign and the wrong one, in units.
     """
 
-    tree: Tree
-    leaf_index: Device
-    right: NDArray[np.int64]
-    wrong: NDArray[np.int64]
+    right: NDArray[np.int64] = field(kw_only=True)
+    wrong: NDArray[np.int64] = field(kw_only=True)
 
     @classmethod
     def measure(cls, tree: Tree, backend: Backend, data: Device, stats: Stats) -> SignTree:
@@ -50,7 +46,7 @@ class SignTree:
         sums, sum_abs = backend.leaf_sums(stats, leaf_index, tree.n_leaves)
         edges = (sums * tree.values.astype(np.int64)).sum(axis=0)
         whole = sum_abs.sum(axis=0)
-        return cls(tree, leaf_index, (whole + edges) // 2, (whole - edges) // 2)
+        return cls(tree, leaf_index, right=(whole + edges) // 2, wrong=(whole - edges) // 2)
 
     def smoothed(self) -> tuple[Floats, Floats]:
         """Return ``right`` and ``wrong`` with the same share of their sum added to both.
@@ -111,7 +107,7 @@ class LayeredTree:
             Of the weights ``w_ik y_ik``.
         project : callable
             See `Projection`.
-        scope : Start
+        scope : GrowthScope
             The rows and features that the cuts are found on. The coefficients and what a layer lowers are of all rows.
         """
         best = SignTree.measure(stump(backend, data, stats, scope), backend, data, stats)
@@ -134,7 +130,7 @@ def stump(backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHO
     """Return the first layer: -1 on the left, +1 on the right; +1 everywhere if no cut is better."""
     nodes = backend.read_nodes(grow(backend, data, replace(stats, criterion="rebel"), 2, scope))[0][0]
     values = np.array([[1.0], [-1.0], [1.0]])
-    return structure(nodes, values, as_float(np.ascontiguousarray(nodes[:, GAIN])), stats.total).tree
+    return to_tree(nodes, values, as_float(np.ascontiguousarray(nodes[:, GAIN])), stats.total)[0]
 
 
 def deepened(grown: SignTree, backend: Backend, data: Device, projected: Stats, stats: Stats, scope: GrowthScope) -> Tree:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, GrowthScope
 from gpuboost.backends.statistics import Device, Stats
-from gpuboost.learners.base import WeakTree, on_all_rows
+from gpuboost.learners.base import VotingTree, on_all_rows
 from gpuboost.learners.growth import grow
 from gpuboost.tree import Tree
 
@@ -38,7 +38,7 @@ class StumpProduct:
 
     n_factors: int
 
-    def __call__(self, backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> WeakTree:
+    def __call__(self, backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> VotingTree:
         m, n_classes = self.n_factors, stats.n_classes
         stumps = [Stump(-1, 0, False, np.ones(n_classes, np.int8))] * m
         cell = backend.put(np.zeros(stats.quantised.shape[1], np.int32))
@@ -79,7 +79,7 @@ def cell_signs(stumps: list[Stump], bits: list[int], n_bits: int, n_classes: int
     return signs
 
 
-def complete_tree(stumps: list[Stump], cells: NDArray[np.float64], edge: int, cell: Device, total: int) -> WeakTree:
+def complete_tree(stumps: list[Stump], cells: NDArray[np.float64], edge: int, cell: Device, total: int) -> VotingTree:
     """Write a product as a complete tree: level j asks stump j, a leaf is a cell. Constant factors ask nothing."""
     asked = [j for j, stump in enumerate(stumps) if stump.feature >= 0]
     depth = len(asked)
@@ -95,8 +95,8 @@ def complete_tree(stumps: list[Stump], cells: NDArray[np.float64], edge: int, ce
     for d, j in enumerate(asked):
         went_left = 1 - ((path >> (depth - 1 - d)) & 1)
         cell_of_leaf |= went_left << j
-    leaf = np.zeros(len(cells), np.int64)
-    leaf[cell_of_leaf] = path
+    leaf_of_cell = np.zeros(len(cells), np.int64)
+    leaf_of_cell[cell_of_leaf] = path
     chosen = [stumps[j] for j in asked]
     tree = Tree(
         feature=np.array([stump.feature for stump in chosen], np.int32)[level],
@@ -107,4 +107,4 @@ def complete_tree(stumps: list[Stump], cells: NDArray[np.float64], edge: int, ce
         values=cells[cell_of_leaf],
         gain=np.float64(edge / total / max(depth, 1)) / 2.0**level,  # every stump is given an equal share of the edge
     )
-    return WeakTree(tree, edge, cell, leaf)
+    return VotingTree(tree, cell, leaf_of_cell, edge=edge)

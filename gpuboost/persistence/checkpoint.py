@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral
 
 from gpuboost.persistence.model_file import save, to_bytes
-from gpuboost.training import Progress
+from gpuboost.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.base import Learner
 from gpuboost.learners.growth import grow
-from gpuboost.learners.hamming_tree import HammingTree, harvest
+from gpuboost.learners.hamming_tree import HammingTree, voting_tree
 from gpuboost.learners.product import StumpProduct
 from gpuboost.training import Training
 from gpuboost.tree import Tree
@@ -540,7 +540,7 @@ def test_apply_and_predict(candidate: Backend, n_rows: int, n_features: int, n_c
     for max_leaves in (2, 3, 6, 11, 2):
         stats = Rows.random(n_rows, n_classes, max_leaves).statistics(REFERENCE)
         frontier = grow(REFERENCE, matrix, stats, max_leaves)
-        tree = harvest(frontier.nodes[0], frontier.edges[0], REFERENCE.node_of_rows(frontier)[0], stats.total).tree
+        tree = voting_tree(frontier.nodes[0], frontier.edges[0], REFERENCE.node_of_rows(frontier)[0], stats.total).tree
         trees.append(replace(tree, values=rng.normal(size=tree.values.shape)))
     trees[1].values[:, 0] = 0.0  # of a class that the tree does not move
     ensemble = Ensemble.from_trees(trees, n_classes)
@@ -779,7 +779,13 @@ def test_order_of_rows_does_not_matter(candidate: Backend, number: int) -> None:
     }
 
 
-CLASS_TREE_BOOSTERS = [SAMME(5), SAMME(2, "real", 0.5), SAMME(9, "real", 1.0, 0.05), Gamble(6, 1.0), Gamble(15, 0.3, 0.1)]
+CLASS_TREE_BOOSTERS = [
+    SAMME(5),
+    SAMME(2, 0.5, variant="real"),
+    SAMME(9, 1.0, 0.05, variant="real"),
+    Gamble(6, 1.0),
+    Gamble(15, 0.3, 0.1),
+]
 
 
 SINGLE_LABEL = [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1]

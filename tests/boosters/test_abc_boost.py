@@ -14,7 +14,7 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.abc_boost import ABCBoost, class_pairs
 from gpuboost.boosters.base import Round
 from gpuboost.training import Training
-from tests.problems import Data, blobs, digest, fit, scores, sign_matrix
+from tests.problems import Data, blobs, digest, fit, rounds_of, scores, sign_matrix
 
 METHODS = {"mart": ("mart", None), "logit": ("logit", None), "abc-mart": ("mart", "search"), "abc-logit": ("logit", "search")}
 
@@ -26,8 +26,8 @@ def booster(method: str, **options: Any) -> ABCBoost:
 
 
 def rounds(one: ABCBoost, data: Data, n: int, backend: Backend | None = None) -> list[Round]:
-    problem, _ = data.on(backend or NumpyBackend())
-    return [step for step, _ in zip(one.rounds(problem, []), range(n), strict=False)]
+    problem = data.on(backend or NumpyBackend())
+    return [step for step, _ in zip(rounds_of(one, problem), range(n), strict=False)]
 
 
 def line(labels: list[int], n_classes: int, weights: NDArray[np.float64] | None = None) -> Data:
@@ -43,8 +43,8 @@ def test_first_round_without_base_class_by_hand(backend: Backend, method: str) -
     # nu (2/3) (4/3) / (4/9) = 2 nu and nu (2/3) (-2/3) / (4/9) = -nu. Class 2: cut after row 2, -nu and 2 nu. Class 1 gains
     # 1/6 with one row (the third is alone on no side of one cut): after row 1 or after row 2 it is the same, so the lower.
     (step,) = rounds(booster(method, max_leaf_nodes=2), line([0, 0, 1, 2], 3), 1, backend)
-    assert [part.tree.cut.tolist() for part in step.parts] == [[2], [2], [3]]
-    values = [part.tree.values for part in step.parts]
+    assert [grown.tree.cut.tolist() for grown in step.trees] == [[2], [2], [3]]
+    values = [grown.tree.values for grown in step.trees]
     assert values[0] == pytest.approx(0.1 * np.array([[2.0, 0, 0], [-1, 0, 0]]), rel=1e-7)
     assert values[1] == pytest.approx(0.1 * np.array([[0, -1.0, 0], [0, 0.5, 0]]), rel=1e-7)
     assert values[2] == pytest.approx(0.1 * np.array([[0, 0, -1.0], [0, 0, 2]]), rel=1e-7)
@@ -59,9 +59,9 @@ def test_first_round_with_a_base_class_by_hand(backend: Backend) -> None:
     # (4/2 + 1/2 against 4/3 + 1, times 3/2)... the former is larger.
     one = ABCBoost("logit", 0, 1, None, 2, 1, 0.1)
     (step,) = rounds(one, line([0, 0, 1, 2], 3), 1, backend)
-    assert [part.tree.cut.tolist() for part in step.parts] == [[2], [2]]
-    assert step.parts[0].tree.values == pytest.approx(0.1 * np.array([[1.5, -1.5, 0], [-0.75, 0.75, 0]]), rel=1e-7)
-    assert step.parts[1].tree.values == pytest.approx(0.1 * np.array([[1.5, 0, -1.5], [-0.75, 0, 0.75]]), rel=1e-7)
+    assert [grown.tree.cut.tolist() for grown in step.trees] == [[2], [2]]
+    assert step.trees[0].tree.values == pytest.approx(0.1 * np.array([[1.5, -1.5, 0], [-0.75, 0.75, 0]]), rel=1e-7)
+    assert step.trees[1].tree.values == pytest.approx(0.1 * np.array([[1.5, 0, -1.5], [-0.75, 0, 0.75]]), rel=1e-7)
     assert step.metrics["base_class"] == 0
 
 
@@ -70,8 +70,8 @@ def test_two_classes_have_one_tree(backend: Backend) -> None:
     # first: nu (-1/2) / (1/4) = -2 nu and 2 nu.
     for method in METHODS:
         (step,) = rounds(booster(method, max_leaf_nodes=2), line([0, 1, 1], 2), 1, backend)
-        (part,) = step.parts
-        assert part.tree.values == pytest.approx(0.1 * np.array([[1.0, -1], [-1, 1]]), rel=1e-7)
+        (grown,) = step.trees
+        assert grown.tree.values == pytest.approx(0.1 * np.array([[1.0, -1], [-1, 1]]), rel=1e-7)
 
 
 def test_pairs_of_classes() -> None:
@@ -91,17 +91,17 @@ def test_search_against_brute_force(loss: Any, n_classes: int) -> None:
     # Train with every class as the fixed base for a round, and take the one with the lowest loss; round after round.
     data = blobs(90, 3, n_classes, seed=3)
     found = rounds(ABCBoost(loss, "search", 1, None, 5, 2, 0.3), data, 4)
-    problem, _ = data.on(NumpyBackend())
+    problem = data.on(NumpyBackend())
     initial_rounds: list[Any] = []
     for step in found:
-        tried = [next(iter(ABCBoost(loss, b, 1, None, 5, 2, 0.3).rounds(problem, initial_rounds))) for b in range(n_classes)]
+        tried = [next(rounds_of(ABCBoost(loss, b, 1, None, 5, 2, 0.3), problem, initial_rounds)) for b in range(n_classes)]
         losses = [one.loss for one in tried]
         best = int(np.argmin(losses))
         assert step.metrics["base_class"] == best
         assert step.metrics["candidate_losses"] == pytest.approx(losses, rel=1e-7)
         assert step.loss == losses[best]
-        trees = [part.tree for part in step.parts]
-        assert digest(trees, n_classes) == digest([part.tree for part in tried[best].parts], n_classes)
+        trees = [grown.tree for grown in step.trees]
+        assert digest(trees, n_classes) == digest([grown.tree for grown in tried[best].trees], n_classes)
         initial_rounds.append(trees)
 
 
@@ -140,7 +140,7 @@ def test_weight_two_is_the_row_twice(backend: Backend, method: str) -> None:
     times = np.random.default_rng(6).integers(1, 4, 60)
     times[0] = 1
     weighted = fit(one, Data(data.X, data.signs, times.astype(float)), backend, 6)
-    repeated = fit(one, data.update(np.repeat(np.arange(60), times)), backend, 6)
+    repeated = fit(one, data.subset(np.repeat(np.arange(60), times)), backend, 6)
     assert training_digest(weighted, 3) == training_digest(repeated, 3)
     assert weighted.history["train_loss"] == repeated.history["train_loss"]
 
@@ -176,9 +176,9 @@ def test_loss_and_scores_agree(backend: Backend, method: str) -> None:
 def test_smallest_leaf(backend: Backend) -> None:
     data = blobs(90, 3, 3, seed=10)
     for step in rounds(booster("abc-logit", min_samples_leaf=13, max_leaf_nodes=9), data, 3, backend):
-        for part in step.parts:
-            leaf_index = np.array(backend.get(backend.apply(part.tree, data.on(backend)[0].data)))
-            assert np.bincount(leaf_index, minlength=part.tree.n_leaves).min() >= 13
+        for grown in step.trees:
+            leaf_index = np.array(backend.get(backend.apply(grown.tree, data.on(backend).data)))
+            assert np.bincount(leaf_index, minlength=grown.tree.n_leaves).min() >= 13
 
 
 # ---- ends and edges ----------------------------------------------------------------------------------------------------------

@@ -15,12 +15,12 @@ from gpuboost.boosters import adaboost_mh
 from gpuboost.boosters.adaboost_mh import AdaBoostMH, initial_weights, pseudo_weights
 from gpuboost.boosters.exponential import MAX_STEP, ExponentialWeights
 from gpuboost.fixedpoint import STATE_FLOOR
-from gpuboost.learners.base import Learner, WeakTree
+from gpuboost.learners.base import Learner, VotingTree
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
 from gpuboost.training import Training
 from gpuboost.tree import Tree
-from tests.problems import Data, blobs, cpu_backend, digest, fit, scores, sign_matrix, votes_of_rows
+from tests.problems import Data, blobs, cpu_backend, digest, fit, rounds_of, scores, sign_matrix, votes_of_rows
 
 STUMP = HammingTree(2)
 LEARNERS: list[Learner] = [STUMP, HammingTree(5), StumpProduct(2)]
@@ -38,7 +38,7 @@ def line(labels: list[int], n_classes: int, weights: list[float] | None = None) 
 
 def weights_after(trees: list[Tree], booster: AdaBoostMH, data: Data, backend: Backend) -> NDArray[np.float64]:
     """The true weights, not normalised: those of the row state, with its power of two."""
-    problem, _ = data.on(backend)
+    problem = data.on(backend)
     weights = booster.row_state(problem)
     for tree in trees:
         weights.multiply(backend.apply(tree, problem.data), tree.values)
@@ -142,11 +142,11 @@ def test_initial_weights() -> None:
 
 def test_initial_state_has_the_sample_weights(backend: Backend) -> None:
     data = line([0, 1, 1], 2, [1.0, 2.5, 0.5])  # 2.5 is a multiple of 0.5, so are all: repeats 2, 5, 1
-    state = single_label(STUMP).row_state(data.on(backend)[0])
+    state = single_label(STUMP).row_state(data.on(backend))
     assert backend.get(state.state).tolist() == [[0.5, 0.5]] * 3
     assert backend.get(state.frequency_weight).tolist() == [2, 5, 1]
     data = line([0, 1, 1], 2, [1.0, 2.5, 0.75])
-    state = single_label(STUMP).row_state(data.on(backend)[0])
+    state = single_label(STUMP).row_state(data.on(backend))
     assert backend.get(state.state).tolist() == [[0.2, 0.2], [0.5, 0.5], [0.15, 0.15]]
     assert backend.get(state.frequency_weight).tolist() == [1, 1, 1]
 
@@ -199,7 +199,7 @@ def test_weight_two_is_a_row_twice(backend: Backend, learner: Learner, variant: 
     weighted = Data(
         data.X, data.signs, frequency_weight * 0.1, max_bins=12
     )  # the unit does not matter, the quantiles see weights
-    repeated = replace(data, max_bins=12).update(np.repeat(np.arange(60), frequency_weight))
+    repeated = replace(data, max_bins=12).subset(np.repeat(np.arange(60), frequency_weight))
     booster = single_label(learner, variant=variant, min_weight_fraction_leaf=fraction)
     one, other = (fit(booster, d, backend, 10, evaluation=d) for d in (weighted, repeated))
     assert digest(one.trees, 3) == digest(other.trees, 3)
@@ -237,10 +237,10 @@ class Recorder:
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
-        self.calls: list[tuple[WeakTree, NDArray[np.int64], NDArray[np.float64]]] = []
+        self.calls: list[tuple[VotingTree, NDArray[np.int64], NDArray[np.float64]]] = []
 
-    def __call__(self, backend: Backend, data: Any, stats: Any, start: GrowthScope = WHOLE) -> WeakTree:
-        weak = self.learner(backend, data, stats, start)
+    def __call__(self, backend: Backend, data: Any, stats: Any, scope: GrowthScope = WHOLE) -> VotingTree:
+        weak = self.learner(backend, data, stats, scope)
         quantised = backend.get(stats.quantised)[0, :, : stats.n_channels].astype(np.int64)
         self.calls.append((weak, quantised, votes_of_rows(backend, weak)))
         return weak
@@ -320,7 +320,7 @@ def test_real_leaf_values_from_integer_sums(backend: Backend, learner: Learner) 
     result = fit(single_label(recorder, variant="real"), data, backend, 8)
     for tree, (weak, quantised, _) in zip(result.trees, recorder.calls, strict=True):
         epsilon = int(np.abs(quantised).sum()) // (adaboost_mh.SMOOTHING * 3)
-        leaf = backend.get(backend.apply(weak.tree, data.on(backend)[0].data))
+        leaf = backend.get(backend.apply(weak.tree, data.on(backend).data))
         for n, c in np.ndindex(*tree.values.shape):
             (plus, minus), (all_plus, all_minus) = (
                 (int(units[units > 0].sum()), int(-units[units < 0].sum()))
@@ -442,8 +442,8 @@ def test_xor_gives_a_stump_no_edge(backend: Backend) -> None:
 
 
 def test_weights_stop_at_the_floor_and_come_back(backend: Backend) -> None:
-    problem, _ = line([0, 1], 2).on(backend)
-    weights = ExponentialWeights(backend, np.array([[1.0, 0.0], [1.0, 1.0]]), problem.signs, problem.frequency_weight)
+    problem = line([0, 1], 2).on(backend)
+    weights = ExponentialWeights(problem, np.array([[1.0, 0.0], [1.0, 1.0]]))
     leaf_index = backend.put(np.array([0, 1], np.int32))
     right = np.array([[64.0, 0.0], [0.0, 0.0]])  # row 0, class 0 is right by 64 every time: e^-640 is 2^-923
     for _ in range(10):
@@ -461,9 +461,9 @@ def test_weights_stop_at_the_floor_and_come_back(backend: Backend) -> None:
 
 def test_the_largest_weight_stays_near_one(backend: Backend) -> None:
     rng = np.random.default_rng(0)
-    problem, _ = line([0, 1, 0, 1, 0], 2).on(backend)
+    problem = line([0, 1, 0, 1, 0], 2).on(backend)
     initial = rng.uniform(0.1, 1.0, (5, 2))
-    weights = ExponentialWeights(backend, initial, problem.signs, problem.frequency_weight)
+    weights = ExponentialWeights(problem, initial)
     f = np.zeros((5, 2))
     for _ in range(300):
         leaf_index, values = rng.integers(0, 3, 5).astype(np.int32), rng.normal(scale=2.0, size=(3, 2))
@@ -481,7 +481,7 @@ def test_long_run_on_separable_data() -> None:
     backend, booster = cpu_backend(), single_label(STUMP, variant="real")
     data = blobs(30, 2, 3, seed=1, noise=0.3)
     result = fit(booster, data, backend, 4000)
-    problem, _ = data.on(backend)
+    problem = data.on(backend)
     weights = booster.row_state(problem)
     for tree in result.trees:
         weights.multiply(backend.apply(tree, problem.data), tree.values)
@@ -505,12 +505,12 @@ def test_rounds_continue_a_model_exactly(backend: Backend, learner: Learner, var
     data = blobs(60, 3, 3, seed=12)
     data = replace(data, weights=np.random.default_rng(12).uniform(0.1, 1.0, 60))
     booster = single_label(learner, variant=variant, learning_rate=0.7, min_weight_fraction_leaf=fraction)
-    problem, _ = data.on(backend)
+    problem = data.on(backend)
 
     def update(n: int, before: list[Tree]) -> tuple[list[Tree], list[tuple[float, float]]]:
-        loop = booster.rounds(problem, [[tree] for tree in before])
+        loop = rounds_of(booster, problem, [[tree] for tree in before])
         steps = [step for step, _ in zip(loop, range(n), strict=False)]
-        return [step.parts[0].tree for step in steps], [(step.metrics["edge"], step.loss) for step in steps]
+        return [step.trees[0].tree for step in steps], [(step.metrics["edge"], step.loss) for step in steps]
 
     trees, numbers = update(12, [])
     for k in (1, 5, 11):
@@ -535,18 +535,18 @@ def test_continuing_a_model_without_errors(backend: Backend, n_classes: int, var
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_rounds_say_what_they_add(backend: Backend, learner: Learner) -> None:
-    # The groups and values of a round are what its tree gives the training rows, also after later rounds.
+    # The indices and values of a round are what its tree gives the training rows, also after later rounds.
     data = blobs(60, 3, 3, seed=13)
-    problem, _ = data.on(backend)
-    rounds = [step for step, _ in zip(single_label(learner).rounds(problem, []), range(6), strict=False)]
+    problem = data.on(backend)
+    rounds = [step for step, _ in zip(rounds_of(single_label(learner), problem), range(6), strict=False)]
     total = np.zeros((60, 3))
-    parts = [part for step in rounds for part in step.parts]
-    assert len(parts) == len(rounds)
-    for part in parts:
-        expected = part.tree.values[backend.get(backend.apply(part.tree, problem.data))]
-        assert part.values[backend.get(part.leaf_index)].tolist() == expected.tolist()
+    trees = [grown for step in rounds for grown in step.trees]
+    assert len(trees) == len(rounds)
+    for grown in trees:
+        expected = grown.tree.values[backend.get(backend.apply(grown.tree, problem.data))]
+        assert grown.values[backend.get(grown.leaf_index)].tolist() == expected.tolist()
         total += expected
-    assert scores([part.tree for part in parts], data, backend, data.mapper()).tolist() == total.tolist()
+    assert scores([grown.tree for grown in trees], data, backend, data.mapper()).tolist() == total.tolist()
 
 
 def test_two_trainings_on_one_backend_do_not_meet(backend: Backend) -> None:
@@ -555,9 +555,9 @@ def test_two_trainings_on_one_backend_do_not_meet(backend: Backend) -> None:
     booster = single_label(HammingTree(4))
     alone: list[Training] = [fit(booster, data, backend, 5) for data in sets]
     trees: list[list[Tree]] = [[], [], []]
-    loops = [booster.rounds(data.on(backend)[0], []) for data in sets]
+    loops = [rounds_of(booster, data.on(backend)) for data in sets]
     for _ in range(5):
         for grown, loop in zip(trees, loops, strict=True):
-            grown.append(next(loop).parts[0].tree)
+            grown.append(next(loop).trees[0].tree)
     for data, one, grown in zip(sets, alone, trees, strict=True):
         assert digest(one.trees, data.n_classes) == digest(grown, data.n_classes)

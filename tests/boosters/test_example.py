@@ -135,7 +135,7 @@ def test_weight_two_is_a_row_twice(backend: Backend) -> None:
     data = blobs(60, 3, 3, 1)
     weights = np.where(np.arange(60) % 3 == 0, 2.0, 1.0)
     one = fit(GentleAdaBoostMH(4), Data(data.X, data.signs, weights), backend, 5)
-    other = fit(GentleAdaBoostMH(4), data.update(np.repeat(np.arange(60), weights.astype(int))), backend, 5)
+    other = fit(GentleAdaBoostMH(4), data.subset(np.repeat(np.arange(60), weights.astype(int))), backend, 5)
     assert [tree.values.tobytes() for tree in one.trees] == [tree.values.tobytes() for tree in other.trees]
 
 

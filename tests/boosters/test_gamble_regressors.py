@@ -20,7 +20,7 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.gamble_regressors import GambleRegressors, RegressionProblem, RegressionStep
 from gpuboost.estimators.gamble_regressors import RegressorTemplate
-from gpuboost.fixedpoint import integer_weights, split_weights
+from gpuboost.fixedpoint import split_weights
 from gpuboost.training import Training, train
 from tests.problems import Data, blobs, fit, sign_matrix
 
@@ -50,14 +50,13 @@ class Recorder:
 
 def problem_of(data: Data) -> RegressionProblem:
     weights = np.ones(len(data.X)) if data.weights is None else data.weights
-    return RegressionProblem(NumpyBackend(), data.X, data.signs, *split_weights(weights), single_label=True)
+    return RegressionProblem(
+        NumpyBackend(), data.X, data.signs.argmax(axis=1).astype(np.int32), data.n_classes, *split_weights(weights)
+    )
 
 
 def boost(booster: GambleRegressors, data: Data, n_rounds: int, **options: Any) -> Training:
-    problem = problem_of(data)
-    return train(
-        booster, problem, integer_weights(problem.frequency_weight, problem.weight_scale), n_rounds=n_rounds, **options
-    )
+    return train(booster, problem_of(data), n_rounds=n_rounds, **options)
 
 
 def boosting(regressor: Any, rate: float, seed: int = 0) -> GambleRegressors:

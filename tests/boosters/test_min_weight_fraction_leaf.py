@@ -39,7 +39,7 @@ def line(labels: list[int], weights: list[float] | None = None) -> Data:
 
 
 def test_counts_and_minimum_by_hand(backend: Backend) -> None:
-    problem, _ = line([0, 1, 1], [0.5, 1.0, 0.5]).on(backend)  # repeats 1, 2, 1: 2**27 units each, 2**29 in all
+    problem = line([0, 1, 1], [0.5, 1.0, 0.5]).on(backend)  # repeats 1, 2, 1: 2**27 units each, 2**29 in all
     assert leaf_counts(problem, 0.0) is None
     for fraction, minimum in [(0.25, 2**27), (0.5, 2**28), (0.3, math.ceil(0.3 * 2**29)), (2.0**-29, 1), (1e-300, 1)]:
         counts = leaf_counts(problem, fraction)
@@ -105,7 +105,7 @@ def noisy(weights: str) -> Data:
 
 def sizes_of_leaves(data: Data, trees: list[Any], backend: Backend) -> list[NDArray[np.float64]]:
     """The rows' counts, summed over the leaves of each tree."""
-    problem, _ = data.on(backend)
+    problem = data.on(backend)
     counts = row_counts(*data.split())
     return [np.bincount(backend.get(backend.apply(tree, problem.data)), counts, tree.n_leaves) for tree in trees]
 

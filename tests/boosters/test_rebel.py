@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
-from gpuboost.boosters.rebel import Rebel, initial_weights
+from gpuboost.boosters.rebel import Rebel, subcosts
 from gpuboost.learners import layered_tree
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.training import train
@@ -39,20 +39,18 @@ def trees_of(training: Any) -> list[bytes]:
 
 
 def test_subcosts_by_hand() -> None:
-    signs = sign_matrix([0, 1, 2], 3)
     # Class 0: |c| = 5, others sqrt(2) / 10 * (9, 16), own 5 / (2 sqrt(2)). Class 1: |c| = sqrt(2), 1/2 everywhere.
     # Class 2: |c| = 10, others sqrt(2) / 20 * (100, 0), own 10 / (2 sqrt(2)). The largest, 7.07, becomes 7.07 / 8.
     root = math.sqrt(2)
     expected = [[5 / (2 * root), 0.9 * root, 1.6 * root], [0.5, 0.5, 0.5], [5 * root, 0, 10 / (2 * root)]]
-    assert initial_weights(signs, COSTS) * 8 == pytest.approx(np.array(expected), rel=1e-15)
+    assert subcosts(3, COSTS) * 8 == pytest.approx(np.array(expected), rel=1e-15)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 26])
 def test_subcosts_are_a_half_without_costs(n_classes: int) -> None:
-    signs = sign_matrix([1, 0], n_classes)
-    assert (initial_weights(signs, None) == 0.5).all()
-    assert (initial_weights(signs, 1.0 - np.eye(n_classes)) == 0.5).all()
-    assert initial_weights(signs[:, :1], np.zeros((1, 1))).tolist() == [[0.5], [0.5]]
+    assert (subcosts(n_classes, None) == np.full((n_classes, n_classes), 0.5)).all()
+    assert (subcosts(n_classes, 1.0 - np.eye(n_classes)) == 0.5).all()
+    assert subcosts(1, np.zeros((1, 1))).tolist() == [[0.5]]
 
 
 def test_subcosts_bound_the_costs() -> None:
@@ -60,7 +58,7 @@ def test_subcosts_bound_the_costs() -> None:
     rng = np.random.default_rng(0)
     costs = rng.exponential(size=(5, 5)) * (1 - np.eye(5))
     costs[2] *= 1e-90
-    w = initial_weights(sign_matrix(range(5), 5), costs)
+    w = subcosts(5, costs)
     bound = 2 * np.sqrt(w * np.diag(w)[:, None]) * (1 - np.eye(5))
     unit = bound[0, 1] / costs[0, 1]
     assert math.frexp(unit)[0] == pytest.approx(0.5, rel=1e-12)
@@ -101,7 +99,7 @@ def test_loss_is_that_of_the_scores(backend: Backend, depth: int, costs: Floats 
     data = replace(data, weights=np.random.default_rng(1).uniform(0.1, 1, 150))
     training = fit(Rebel(depth, costs), data, backend, 8)
     f = scores(training.trees, data, backend, data.mapper())
-    first = initial_weights(data.signs, costs) * data.weights[:, None]  # type: ignore[index]
+    first = subcosts(data.n_classes, costs)[data.signs.argmax(axis=1)] * data.weights[:, None]  # type: ignore[index]
     assert training.history["train_loss"][-1] == pytest.approx((first * np.exp(-data.signs * f)).sum() / first.sum(), rel=1e-6)
 
 
@@ -111,7 +109,7 @@ def test_coefficients_are_the_best(backend: Backend) -> None:
     training = fit(Rebel(2), data, backend, 5)
     before = scores(training.trees[:-1], data, backend, data.mapper())
     last = scores(training.trees[-1:], data, backend, data.mapper())
-    w = initial_weights(data.signs, None) * np.exp(-data.signs * before)
+    w = subcosts(data.n_classes, None)[data.signs.argmax(axis=1)] * np.exp(-data.signs * before)
     gradient = (w * data.signs * np.sign(last) * np.exp(-data.signs * last)).sum(axis=0)
     assert abs(gradient).max() <= 2e-4 * w.sum()
     assert abs(last).min(axis=0) == pytest.approx(abs(last).max(axis=0), rel=1e-15)  # one vector, with two signs
@@ -142,7 +140,7 @@ def binary_adaboost(x: Floats, y: NDArray[np.int64], n_rounds: int) -> list[Floa
 @pytest.mark.parametrize("seed", range(5))
 def test_two_classes_are_binary_adaboost(backend: Backend, seed: int) -> None:
     data = blobs(60, 3, 2, seed, noise=2.0)
-    data = data.update(np.concatenate([np.flatnonzero(data.signs[:, 0] > 0)[:20], np.flatnonzero(data.signs[:, 1] > 0)]))
+    data = data.subset(np.concatenate([np.flatnonzero(data.signs[:, 0] > 0)[:20], np.flatnonzero(data.signs[:, 1] > 0)]))
     training = fit(Rebel(1), data, backend, 8)
     expected = binary_adaboost(data.X, data.signs[:, 1].astype(int), 8)
     for t, h in enumerate(expected, start=1):
@@ -155,7 +153,7 @@ def test_two_classes_are_our_adaboost(backend: Backend, monkeypatch: pytest.Monk
     monkeypatch.setattr(layered_tree, "SMOOTHING", 2**40)
     data = blobs(300, 4, 2, 3, noise=2.0)
     n = int(min((data.signs > 0).sum(axis=0)))
-    data = data.update(np.concatenate([np.flatnonzero(data.signs[:, k] > 0)[:n] for k in (0, 1)]))
+    data = data.subset(np.concatenate([np.flatnonzero(data.signs[:, k] > 0)[:n] for k in (0, 1)]))
     ours = fit(AdaBoostMH(HammingTree(2), "single-label"), data, backend, 12)
     training = fit(Rebel(1), data, backend, 12)
     assert len(training.trees) == 12
@@ -251,8 +249,7 @@ def test_a_row_that_costs_nothing_has_no_influence(backend: Backend) -> None:
     mapper = data.mapper()
     trainings = []
     for rows in (np.arange(120), paid):
-        problem, units = data.update(rows).on(backend, mapper)
-        trainings.append(train(Rebel(2, costs), problem, units, n_rounds=8))
+        trainings.append(train(Rebel(2, costs), data.subset(rows).on(backend, mapper), n_rounds=8))
     one, other = trainings
     assert [tree.feature.tolist() for tree in one.trees] == [tree.feature.tolist() for tree in other.trees]
     assert np.concatenate([t.values for t in one.trees]) == pytest.approx(
@@ -265,10 +262,9 @@ def test_what_is_free_stays_free(backend: Backend) -> None:
     costs = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0]])
     data = blobs(90, 2, 3, 6)
     booster = Rebel(2, costs)
-    problem, _ = data.on(backend)
+    problem = data.on(backend)
     state = booster.row_state(problem)
-    for step in itertools.islice(booster.rounds(problem, ()), 10):
-        state.update(step.parts)
+    assert len(list(itertools.islice(booster.rounds(problem, state, 0), 10))) == 10
     w = np.array(backend.get(state.state))
     own = data.signs > 0
     assert ((w > 0) == (own | (np.arange(3) < 2))).all()
@@ -291,7 +287,7 @@ def test_a_continued_training_is_one_long_training(backend: Backend, costs: Floa
 def test_weight_two_is_a_row_twice(backend: Backend) -> None:
     data = blobs(60, 3, 3, 1)
     weights = np.where(np.arange(60) % 3 == 0, 2.0, 1.0)
-    twice = data.update(np.repeat(np.arange(60), weights.astype(int)))
+    twice = data.subset(np.repeat(np.arange(60), weights.astype(int)))
     booster = Rebel(3, COSTS)
     assert trees_of(fit(booster, replace(data, weights=weights), backend, 5)) == trees_of(fit(booster, twice, backend, 5))
 
@@ -299,7 +295,7 @@ def test_weight_two_is_a_row_twice(backend: Backend) -> None:
 def test_smallest_leaves(backend: Backend) -> None:
     data = blobs(200, 3, 3, 7)
     free, bound = (fit(Rebel(4, None, 1.0, share), data, backend, 6) for share in (0.0, 0.2))
-    problem, _ = data.on(backend)
+    problem = data.on(backend)
 
     def smallest(training: Any) -> float:
         leaves = [np.bincount(np.array(backend.get(backend.apply(tree, problem.data)))) for tree in training.trees]

@@ -19,7 +19,7 @@ from gpuboost import AdaBoostMHClassifier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.estimators.base import draw_seed
 from gpuboost.inputs.samples import Sample, split_off
-from gpuboost.training import Progress
+from gpuboost.progress import Progress
 from tests.traps.problem import FRAME, NOISY, VARIANTS, X, Y, digest, make
 
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from gpuboost import AdaBoostMHClassifier
 from gpuboost.boosters import adaboost_mh
 from gpuboost.estimators import predictor
-from gpuboost.estimators.probabilities import independent, normalised
+from gpuboost.links import independent, normalised
 from tests.traps.problem import METHODS, NOISY, X, digest, make
 
 INDICATORS = np.c_[NOISY == 0, NOISY > 0, X[:, 1] > 0].astype(int)

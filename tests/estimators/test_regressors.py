@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import gpuboost
 from gpuboost import GambleClassifier
-from gpuboost.training import Progress
+from gpuboost.progress import Progress
 from tests.traps.problem import FRAME, METHODS, NOISY, X, Y
 
 TREE = DecisionTreeRegressor(max_leaf_nodes=4)

@@ -34,7 +34,7 @@ def predict(told: dict[str, Any], row: list[float]) -> tuple[list[float], Any, l
     if told["probabilities"]["link"] == "softmax":
         p = [math.exp((s - max(total)) / told["probabilities"]["divisor"]) for s in total]
     else:
-        p = [1 / (1 + math.exp(min(told["probabilities"]["offset"] - 2 * s, 700))) for s in total]
+        p = [1 / (1 + math.exp(min(told["probabilities"]["offset"] - told["probabilities"]["scale"] * s, 700))) for s in total]
     return total, label, p if told["multi_label"] else [one / sum(p) for one in p]
 
 
@@ -58,7 +58,7 @@ def test_what_stands_in_the_dict() -> None:
     assert told["class_dtype"] == "datetime64[D]"
     assert told["features"] == ["age", "size"]
     assert told["estimator"] == "AdaBoostMHClassifier"
-    assert told["probabilities"] == {"link": "sigmoid", "offset": 0.0}
+    assert told["probabilities"] == {"link": "sigmoid", "scale": 2.0, "offset": 0.0}
     assert len(told["rounds"]) == 2
     ((tree,), _) = told["rounds"]
     first, *leaves = tree["nodes"]

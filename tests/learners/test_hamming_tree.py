@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.reference.backend import NumpyBackend
-from gpuboost.learners.base import WeakTree
+from gpuboost.learners.base import VotingTree
 from gpuboost.learners.hamming_tree import HammingTree
 from tests.oracles import Limit, best_stump, hamming_tree
 from tests.problems import coded, cpu_backend, stats_of, votes_of_rows
@@ -29,7 +29,9 @@ def small_problems(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return codes.astype(np.uint8), rng.integers(-largest, largest + 1, (n_rows, n_channels))
 
 
-def grow(backend: Backend, codes: ArrayLike, quantised: ArrayLike, max_leaf_nodes: int, limit: Limit | None = None) -> WeakTree:
+def grow(
+    backend: Backend, codes: ArrayLike, quantised: ArrayLike, max_leaf_nodes: int, limit: Limit | None = None
+) -> VotingTree:
     stats = stats_of(backend, quantised) if limit is None else stats_of(backend, quantised, limit.counts, limit.minimum)
     return HammingTree(max_leaf_nodes)(backend, backend.load(coded(codes)), stats)
 
@@ -38,7 +40,7 @@ def bins_of(codes: ArrayLike) -> list[int]:
     return coded(codes).n_bins.tolist()
 
 
-def cut_of(weak: WeakTree) -> tuple[int, int, bool] | None:
+def cut_of(weak: VotingTree) -> tuple[int, int, bool] | None:
     """The root's cut, or None for the constant classifier."""
     tree = weak.tree
     return (int(tree.feature[0]), int(tree.cut[0]), bool(tree.missing_left[0])) if len(tree.feature) else None
@@ -235,7 +237,7 @@ def test_tree_with_a_smallest_leaf_against_figure_2(
         assert sorted(cuts) == sorted(expected.cuts)
         assert votes_of_rows(backend, weak).tolist() == [list(expected.votes[i]) for i in range(len(quantised))]
         if tree.n_leaves > 1:
-            leaf = weak.leaf[backend.get(weak.leaf_index)]
+            leaf = weak.leaf_of_index[backend.get(weak.leaf_index)]
             assert np.bincount(leaf, counts, tree.n_leaves).min() >= minimum
 
 

@@ -191,7 +191,7 @@ sides = st.lists(st.tuples(st.integers(0, 2**30 - 1), st.integers(0, 2**30 - 1))
 @settings(deadline=None, max_examples=200)
 def test_smoothed_coefficients_lie_between_zero_and_the_best(weights: list[tuple[int, int]]) -> None:
     right, wrong = np.array(weights, np.int64).T
-    grown = SignTree(constant_tree(np.ones(1)), None, right, wrong)
+    grown = SignTree(constant_tree(np.ones(1)), None, right=right, wrong=wrong)
     a = grown.coefficients
     more, less = grown.exponentials()
     assert np.isfinite(a).all()

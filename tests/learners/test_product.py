@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import Stats
-from gpuboost.learners.base import WeakTree
+from gpuboost.learners.base import VotingTree
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import MAX_FACTORS, Stump, StumpProduct, cell_signs, complete_tree
 from tests.oracles import Limit, product
@@ -35,7 +35,7 @@ def small_problems(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[Any]]:
     return codes.astype(np.uint8), quantised
 
 
-def fit(backend: Backend, codes: ArrayLike, quantised: ArrayLike, n_factors: int, limit: Limit | None = None) -> WeakTree:
+def fit(backend: Backend, codes: ArrayLike, quantised: ArrayLike, n_factors: int, limit: Limit | None = None) -> VotingTree:
     stats = stats_of(backend, quantised) if limit is None else stats_of(backend, quantised, limit.counts, limit.minimum)
     return StumpProduct(n_factors)(backend, backend.load(coded(codes)), stats)
 
@@ -180,9 +180,9 @@ def test_complete_tree_sends_rows_to_their_cells(backend: Backend, n_factors: in
     signs = cell_signs(stumps, list(range(n_factors)), n_factors, n_classes)
     assert signs[cell].tolist() == expected.tolist()
     weak = complete_tree(stumps, signs.astype(np.float64), 60, cell, 100)
-    assert weak.tree.values[weak.leaf[cell]].tolist() == expected.tolist()
+    assert weak.tree.values[weak.leaf_of_index[cell]].tolist() == expected.tolist()
     leaf = backend.get(backend.apply(weak.tree, backend.load(coded(codes))))
-    assert leaf.tolist() == weak.leaf[cell].tolist()
+    assert leaf.tolist() == weak.leaf_of_index[cell].tolist()
     depth = n_factors - (n_factors > 2)
     assert weak.tree.n_leaves == 2**depth
     assert weak.tree.gain.sum() == pytest.approx(60 / 100, rel=1e-14)
@@ -194,4 +194,4 @@ def test_product_of_constants_is_one_leaf() -> None:
     assert weak.tree.n_leaves == 1
     assert weak.tree.first == ~0
     assert weak.tree.values.tolist() == [[-1, 1]]
-    assert weak.leaf.tolist() == [0, 0, 0, 0]
+    assert weak.leaf_of_index.tolist() == [0, 0, 0, 0]

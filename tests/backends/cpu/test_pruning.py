@@ -193,7 +193,7 @@ def boosters(quick: bool) -> dict[str, Any]:
         "product": AdaBoostMH(StumpProduct(3), "single-label", sampling=sampling),
         "tree, sampled": AdaBoostMH(HammingTree(6), "single-label", sampling=some),
         "samme": SAMME(6, sampling=sampling),
-        "samme, real, sampled": SAMME(5, "real", 0.5, sampling=some),
+        "samme, real, sampled": SAMME(5, variant="real", learning_rate=0.5, sampling=some),
         "gamble": Gamble(9, 1.0, sampling=sampling),
         "gamble, sampled": Gamble(6, 0.5, sampling=some),
         "rebel": Rebel(3, sampling=sampling),
