@@ -24,8 +24,8 @@ from sklearn.svm import LinearSVC
 
 import gpuboost
 from gpuboost import GambleClassifier, RebelClassifier, cost_scorer, mean_cost, min_cost_labels
+from gpuboost.costs import metrics as decisions
 from gpuboost.costs.matrix import check_cost_matrix
-from gpuboost.costs.matrix import metrics as decisions
 
 LABELS = ["a", "b", "c"]
 COSTS = [[0.0, 1.0, 2.0], [3.0, 0.0, 4.0], [5.0, 6.0, 0.0]]  # COSTS[true][predicted]
