@@ -55,13 +55,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the backend that they are parametrized with; keep those that share an oracle in one process."""
     for item in items:
         backend = backend_of(item)
-        if backend.startswith("emulated") or "tests/cuda_on_cpu/" in item.nodeid:
+        fixtures = getattr(item, "fixturenames", ())
+        if backend.startswith("emulated") or "emulated" in fixtures or "tests/cuda_on_cpu/" in item.nodeid:
             item.add_marker("emulator")
         if backend == "cuda":
             item.add_marker("gpu")
         if backend in SLOW:
             item.add_marker("slow")
-        if "once" in getattr(item, "fixturenames", ()):
+        if "once" in fixtures:
             item.add_marker(pytest.mark.xdist_group(case_of(item)))
 
 

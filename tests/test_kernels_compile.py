@@ -183,6 +183,7 @@ def resources(text: str, file: str, architecture: int) -> list[Resources]:
     return [Resources(m["name"], int(m["registers"]), int(m["stack"]), int(m["stores"]) + int(m["loads"])) for m in matches]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("file", FILES)
 def test_compiles_within_budget(file: str, architecture: int) -> None:

@@ -248,6 +248,7 @@ def without_seconds(history: dict[str, Any]) -> dict[str, str]:
     return {key: repr(values) for key, values in history.items() if key != "seconds"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", BOOSTERS)
 def test_the_same_model_on_every_backend(candidate: Backend, name: str, options: str) -> None:
@@ -266,6 +267,7 @@ def test_shares_of_one_are_the_plain_algorithm(name: str) -> None:
     assert len(different) == 1 + len(OPTIONS)  # and every option makes another model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", BOOSTERS)
 def test_a_continued_training_is_one_long_training(name: str, options: str) -> None:
@@ -364,6 +366,7 @@ def test_what_the_layers_are_grown_from() -> None:
         assert goes_left == [True] * second.bounds[1] + [False] * (len(goes_left) - second.bounds[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", ["tree discrete", "tree real", "stump", "product", "samme", "rebel", "rebel deep"])
 def test_the_loss_does_not_rise(name: str, options: str) -> None:

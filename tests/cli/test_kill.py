@@ -20,6 +20,7 @@ TRAININGS = [
 ]
 
 
+@pytest.mark.slow
 def test_killed_and_resumed(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     names, rows = flowers(60)
     data, whole, model = write(tmp_path / "t.csv", names, rows), tmp_path / "whole", tmp_path / "model"

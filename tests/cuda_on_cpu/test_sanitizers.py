@@ -89,6 +89,7 @@ def test_forked_outcomes() -> None:
         forked.outcomes("", "nowhere:nobody", ["returns"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", sanitized.SANITIZERS)
 def test_nothing_is_found_in_the_self_test(mode: str) -> None:
     require(sanitized.unavailable(mode))

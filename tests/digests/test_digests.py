@@ -17,7 +17,8 @@ from tests.digests.record import HERE, Digests, data_digests, digests, file_name
 
 RECORDED: dict[str, Any] = json.loads((HERE / "digests.json").read_text(encoding="utf-8"))
 OPENERS = CPU | EMULATED | CUDA
-PLACES = ["numpy", "cpu-1", "cpu-2", "cpu-4", "emulated-forward"]
+FAST = "cpu-2"
+PLACES = [FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in ("numpy", "cpu-1", "cpu-4", "emulated-forward"))]
 OF_THE_MACHINE = {"device", "n_jobs", "verbose", "warm_start", "callbacks"}
 SAVED_DIGESTS: dict[Path, dict[str, Digests]] = {
     folder: json.loads((folder / "digests.json").read_text(encoding="utf-8")) for folder in sorted(HERE.glob("models_*"))

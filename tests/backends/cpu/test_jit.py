@@ -104,6 +104,7 @@ tempfile.TemporaryFile = caching.IndexDataCacheFile.save = refuse
 """
 
 
+@pytest.mark.slow
 def test_a_folder_that_can_only_be_read_is_read(folder: Path) -> None:
     """As in a container image: numba itself passes over a folder that it cannot write to."""
     assert count(folder, READ_ONLY + LOOP) == ["1", "0"]

@@ -201,6 +201,7 @@ def boosters(quick: bool) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", boosters(True))
 @pytest.mark.parametrize("number", [6, 8, 31, 43])  # 150 x 20 with 2 classes, 400 x 9 with 10, 150 x 70, 150 x 70
 def test_whole_fits(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,7 @@ def test_an_interrupt_keeps_the_rounds_so_far(emulated: Devices) -> None:
     assert emulated.used() == 0
 
 
+@pytest.mark.slow
 def test_the_same_model_with_less_and_less_memory(emulated: Devices) -> None:
     # From enough for everything down to too little for anything: the same model, or an error that says what to do.
     X, y = problem(n_features=17)

@@ -538,12 +538,14 @@ def failures() -> dict[str, dict[str, str | None]]:
     return mutants.failures(f"{__name__}:run", list(MUTANTS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", mutants.MODES)
 def test_no_mode_objects_to_the_kernels(mode: str) -> None:
     require(sanitized.unavailable(mode))
     assert forked.outcomes(mode, f"{__name__}:run_unchanged", list(CASES)) == dict.fromkeys(CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name: str) -> None:
     for mode in mutants.MODES:

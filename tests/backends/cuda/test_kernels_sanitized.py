@@ -21,6 +21,7 @@ SELECTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "selection"), [(mode, selection) for mode, found in SELECTIONS.items() for selection in found], ids=str
 )
