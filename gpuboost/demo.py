@@ -9,8 +9,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost import fit
 from gpuboost.datasets import make_poker_hands
+from gpuboost.registry import estimator_class
 
 Split = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -30,7 +30,7 @@ def run(*, rounds: int, device: str | int, n_jobs: int | None) -> None:
     click.echo("Compiling the CPU loops (kept on disk for the next time) ...")
     begun = time.perf_counter()
     for X, y, _, _ in (digits, poker):
-        fit(X, y, n_estimators=2, device=device, n_jobs=n_jobs)
+        classifier(n_estimators=2, device=device, n_jobs=n_jobs).fit(X, y)
     click.echo(f"  {time.perf_counter() - begun:.1f} s\n")
     train("Handwritten digits (scikit-learn's 8 x 8 pixels)", digits, rounds, device, n_jobs)
     train("Poker hands (5 cards in 10 columns, the label by the rules)", poker, rounds, device, n_jobs)
@@ -58,7 +58,7 @@ def train(title: str, split: Split, rounds: int, device: str | int, n_jobs: int 
     shape = f"{len(y)} rows, {X.shape[1]} features, {len(np.unique(y))} classes"
     click.secho(f"{title}: {shape}; tested on {len(y_test)} rows", bold=True)
     begun = time.perf_counter()
-    model = fit(X, y, n_estimators=rounds, device=device, n_jobs=n_jobs, verbose=1)
+    model = classifier(n_estimators=rounds, device=device, n_jobs=n_jobs, verbose=1).fit(X, y)
     seconds = time.perf_counter() - begun
     n_trees = model.n_estimators_
     for stage, prediction in enumerate(model.staged_predict(X_test), start=1):
@@ -74,7 +74,7 @@ def compare(split: Split, n_rows: int = 300, rounds: int = 10) -> None:
     """Train the same small model on the reference backend and on the CPU backend, and compare the bytes."""
     X, y, X_test, _ = split
     click.secho(f"The same model from two backends ({n_rows} digits, {rounds} rounds):", bold=True)
-    models = {device: fit(X[:n_rows], y[:n_rows], n_estimators=rounds, device=device) for device in ("numpy", "cpu")}
+    models = {device: classifier(n_estimators=rounds, device=device).fit(X[:n_rows], y[:n_rows]) for device in ("numpy", "cpu")}
     for device, model in models.items():
         click.echo(f"  {device:5s}  {model.ensemble_.digest()}")
     one, two = models.values()
@@ -83,3 +83,8 @@ def compare(split: Split, n_rows: int = 300, rounds: int = 10) -> None:
     if not same:
         raise click.ClickException("the backends disagree: this is a bug, please report it")
     click.echo("  identical, model and probabilities, byte for byte")
+
+
+def classifier(**parameters: Any) -> Any:
+    """Return the default of `gpuboost.fit` with these parameters."""
+    return estimator_class("AdaBoostMHClassifier")(**parameters)

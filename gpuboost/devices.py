@@ -38,7 +38,7 @@ def open_backend(device: str | int, n_jobs: int | None = None) -> Backend:
             raise ValueError(f"device must not be negative, got {device!r}; {EXPECTED}")
         device = f"cuda:{device}"
     if device == "auto":
-        problem = availability.problem(None)
+        problem = device_problem(None)
         if problem is None:
             return OPENERS["cuda"](None)
         notify_once(problem)
@@ -65,7 +65,7 @@ def open_cuda(index: int | None) -> Backend:
     DeviceUnavailableError
         If it cannot be used. The message says why, what was found, and what to do.
     """
-    problem = availability.problem(index)
+    problem = device_problem(index)
     if problem is not None:
         name = "cuda" if index is None else f"cuda:{index}"
         advice = f"\n  To do: {problem.advice}" if problem.advice else ""
@@ -86,13 +86,58 @@ told: set[DeviceProblem] = set()
 """What `tell` has said in this process."""
 
 
+def device_problem(index: int | None) -> DeviceProblem | None:
+    """Return why CUDA device ``index``, or the current one, cannot be used; None if it can.
+
+    The first call initialises CUDA, if it comes as far.
+    """
+    if availability.forked():
+        return DeviceProblem(
+            "this process was forked from one that had used CUDA, which CUDA does not support", availability.USE_SPAWN
+        )
+    common = availability.common_problem()
+    if common is not None:
+        return common
+    try:
+        return kernel_problem(availability.current_device() if index is None else index)
+    except Exception as error:
+        return availability.query_problem(error)
+
+
+working: set[int] = set()
+"""The devices that have been found to work. Others are tried again when asked for: they may only have been full."""
+
+
+def kernel_problem(index: int) -> DeviceProblem | None:
+    """Return what keeps one device from being used: it is not there, or no kernel can be loaded."""
+    if index in working:
+        return None
+    from gpuboost.backends.cuda.cupy_gpu import CupyGpu
+    from gpuboost.backends.cuda.kernels import KERNELS
+
+    n_devices = availability.import_cupy().cuda.runtime.getDeviceCount()
+    if index >= n_devices:
+        names = f"only cuda:0 to cuda:{n_devices - 1} exist" if n_devices > 1 else "only cuda:0 exists"
+        return DeviceProblem(f"there is no device cuda:{index}, {names}", "CUDA_VISIBLE_DEVICES may hide others")
+    try:
+        CupyGpu(index).load(next(iter(KERNELS.values())))
+    except DeviceUnavailableError as error:
+        return DeviceProblem(str(error), "")
+    except Exception as error:
+        return DeviceProblem(
+            f"cuda:{index} does not work ({error})", "See whether nvidia-smi works, and what else uses the device"
+        )
+    working.add(index)
+    return None
+
+
 def notify_once(problem: DeviceProblem) -> None:
     """Say once why "auto" is the CPU: a warning where a user may expect a GPU, a note in the log on an ordinary machine."""
     if problem in told:
         return
     told.add(problem)
     message = f'device="auto" trains on the CPU: {problem.reason}. {problem.advice}'.strip()
-    if not availability.expected():
+    if not availability.gpu_expected():
         logging.getLogger("gpuboost").info(message)
         return
     from gpuboost.messages import warn

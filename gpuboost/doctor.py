@@ -37,7 +37,7 @@ def examine() -> Report:
         "CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "not set"),
         "CuPy": attempt(cupy),
     }
-    problem = cuda_trouble()
+    problem = cuda_problem()
     report |= libraries()
     report["devices"] = [] if problem else devices()
     report["kernel cache"] = attempt(kernel_cache)
@@ -137,10 +137,12 @@ def prebuilt() -> str:
 # ---- verdicts ----------------------------------------------------------------------------------------------------------------
 
 
-def cuda_trouble() -> DeviceProblem | None:
+def cuda_problem() -> DeviceProblem | None:
     """Return why CUDA cannot be used; it loads CuPy, if it comes as far."""
     try:
-        return availability.problem(None)
+        from gpuboost.devices import device_problem
+
+        return device_problem(None)
     except Exception as error:
         return DeviceProblem(f"the check failed ({type(error).__name__}: {error})", REINSTALL)
 
@@ -157,13 +159,14 @@ def verdict(train: Callable[[], str]) -> Report:
 
 def digest(device: str) -> str:
     """Train on a tiny table with ties, missing values and three classes, and return the model's digest."""
-    from gpuboost import fit
+    from gpuboost.registry import estimator_class
 
     rng = np.random.default_rng(0)
     X = rng.integers(0, 8, (300, 20)).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
     y = np.digitize(np.nan_to_num(X[:, 0]) + rng.normal(size=300), [2, 5])
-    return fit(X, y, n_estimators=5, max_leaf_nodes=6, random_state=0, device=device).ensemble_.digest()
+    model = estimator_class("AdaBoostMHClassifier")(n_estimators=5, max_leaf_nodes=6, random_state=0, device=device)
+    return str(model.fit(X, y).ensemble_.digest())
 
 
 def cuda_digest(cpu: Report) -> str:

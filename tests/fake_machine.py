@@ -35,7 +35,7 @@ class Machine:
             availability.driver,
             availability.import_cupy,
             availability.cupy_distributions,
-            availability.common_trouble,
+            availability.common_problem,
         ):
             cached.cache_clear()
         monkeypatch.delitem(sys.modules, "cupy", raising=False)
@@ -45,7 +45,7 @@ class Machine:
             availability, "ctypes", types.SimpleNamespace(CDLL=self.library, c_int=ctypes.c_int, byref=lambda x: x)
         )
         monkeypatch.setattr(availability, "initialised_in", None)
-        monkeypatch.setattr(availability, "working", set())
+        monkeypatch.setattr(devices, "working", set())
         monkeypatch.setattr(devices, "told", set())
         monkeypatch.setattr(cupy_gpu, "FUNCTIONS", {})
         monkeypatch.setitem(sys.modules, "gpuboost.backends.cuda.backend", self.backend())

@@ -231,7 +231,7 @@ TROUBLES: list[tuple[Callable[[Machine], None], list[str], bool]] = [
 
 
 @pytest.mark.parametrize(("prepare", "said", "expected"), TROUBLES, ids=[prepare.__name__ for prepare, _, _ in TROUBLES])
-def test_trouble(machine: Machine, caplog: pytest.LogCaptureFixture, prepare: Any, said: list[str], expected: bool) -> None:
+def test_problem(machine: Machine, caplog: pytest.LogCaptureFixture, prepare: Any, said: list[str], expected: bool) -> None:
     """An explicit wish is refused with everything that was found; "auto" is the CPU, and says so once."""
     prepare(machine)
     caplog.set_level(logging.INFO, "gpuboost")
@@ -285,13 +285,13 @@ def test_a_cupy_that_fails_to_load_in_any_way_is_to_be_installed_again(
 @pytest.mark.parametrize("device", ["cuda", "cuda:0"])
 def test_a_cuda_that_fails_between_two_questions(machine: Machine, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     machine.usable()
-    assert availability.common_trouble() is None
+    assert availability.common_problem() is None
 
     def fail() -> int:
         raise RuntimeError("cudaErrorUnknown: unknown error")
 
     monkeypatch.setattr(availability, "current_device", fail)
-    monkeypatch.setattr(availability, "device_trouble", lambda index: fail())
+    monkeypatch.setattr(availability, "device_problem", lambda index: fail())
     assert "CUDA does not start (cudaErrorUnknown: unknown error)" in refusal(device)
     assert auto()[0] == "cpu"
 

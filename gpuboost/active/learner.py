@@ -1,5 +1,7 @@
 """Active GAMBLE: let the committee choose which rows are worth a label (Huang, Ertekin, Song, Zha and Giles 2007, section 4).
 
+This file is long because the class is documented in full.
+
 >>> from sklearn.datasets import load_digits
 >>> from gpuboost import ActiveLearner
 >>> X, y = load_digits(return_X_y=True)
@@ -15,32 +17,36 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from dataclasses import replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
+from gpuboost.active.checks import (
+    answers,
+    check_candidates,
+    checked_committee,
+    checked_labels,
+    checked_weights,
+    joined,
+    pool_labels,
+    watched_set,
+)
 from gpuboost.active.pools import checked_pool, distinct_first, take
+from gpuboost.active.state import State, Trial, fitted
+from gpuboost.active.utility import Oracle, Rows, margins, scores_of, seeded
 from gpuboost.errors import is_interrupt
 from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.estimators.gamble import GambleClassifier
 from gpuboost.inputs import parameters
 from gpuboost.inputs.arrays import to_host
-from gpuboost.inputs.containers import to_numpy
-from gpuboost.inputs.label_encoder import LabelEncoder, label_array, object_array, raw_labels
-from gpuboost.inputs.label_values import holds, label_list, ordered
+from gpuboost.inputs.label_encoder import LabelEncoder
+from gpuboost.inputs.label_values import label_list, ordered
 from gpuboost.inputs.parameters import draw_seed, evaluation_tuples
-from gpuboost.inputs.weights import row_weights
 from gpuboost.stopping import Patience
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
-Oracle = Callable[[Rows], Any]
 
 STRATEGIES = ("margin", "random")
 
@@ -48,108 +54,7 @@ STRATEGIES = ("margin", "random")
 # ---- utility ---------------------------------------------------------------------------------------------------------------
 
 
-def margins(scores: ArrayLike) -> Floats:
-    """Return how far the best class of each row is ahead of the second.
-
-    Parameters
-    ----------
-    scores : array-like, shape (n_rows, n_classes) or (n_rows,)
-        What ``decision_function`` returns: for two classes perhaps only the difference of their scores.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_rows,)
-        Not negative; 0 where the committee is undecided, and everywhere if it knows of one class only.
-
-    Raises
-    ------
-    ValueError
-        If ``scores`` has not one or two dimensions.
-    """
-    values = np.asarray(scores, np.float64)
-    if values.ndim not in (1, 2):
-        raise ValueError(f"scores must have the shape (n_rows, n_classes) or (n_rows,), got {values.shape}")
-    if values.ndim == 1:
-        return np.abs(values)
-    if values.shape[1] < 2:
-        return np.zeros(len(values))
-    second, top = np.partition(values, -2, axis=1)[:, -2:].T
-    ahead: Floats = top - second
-    return ahead
-
-
-def utility(scores: ArrayLike) -> Floats:
-    """Return the utility of a label for each row, ``1 / (F_top - F_second)`` (step 2c of algorithm 3).
-
-    Parameters
-    ----------
-    scores : array-like, shape (n_rows, n_classes) or (n_rows,)
-        See `margins`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_rows,)
-        Positive; infinite where the two best classes tie.
-    """
-    with np.errstate(divide="ignore", over="ignore"):
-        useful: Floats = 1.0 / margins(scores)
-    return useful
-
-
 # ---- the learner -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A committee and what it was trained on.
-
-    Attributes
-    ----------
-    committee : classifier
-    n_rows : int
-        How many labelled rows there were.
-    record : dict of float
-        What the history says of it.
-    """
-
-    committee: Any
-    n_rows: int
-    record: dict[str, float]
-
-
-@dataclass(frozen=True)
-class State:
-    """All that changes in an `ActiveLearner`: it is replaced at once, so that an interrupt finds the old or the new one.
-
-    Attributes
-    ----------
-    rows : ndarray of intp
-        The labelled rows, in the order in which they were taught.
-    labels : ndarray
-        Their labels.
-    weights : ndarray of float64
-        Their weights.
-    weighted : bool
-        Whether anybody gave weights.
-    discarded : ndarray of intp
-        The rows that nobody can label.
-    records : tuple of dict
-        What the history says of each trial.
-    refused : int
-        The number of labelled rows on which the estimator last refused to be trained; 0 if it never did.
-    latest, best : Trial, optional
-        The last one, and the first with the lowest error on the first evaluation set (the last one if there is no set).
-    """
-
-    rows: Rows = field(default_factory=lambda: np.empty(0, np.intp))
-    labels: NDArray[Any] = field(default_factory=lambda: np.empty(0, object))
-    weights: Floats = field(default_factory=lambda: np.empty(0))
-    weighted: bool = False
-    discarded: Rows = field(default_factory=lambda: np.empty(0, np.intp))
-    records: tuple[dict[str, float], ...] = ()
-    refused: int = 0
-    latest: Trial | None = None
-    best: Trial | None = None
 
 
 class ActiveLearner:
@@ -515,125 +420,7 @@ class ActiveLearner:
         return rows
 
 
-def fitted(trial: Trial | None) -> Trial:
-    """Return the trial if there is one."""
-    if trial is None:
-        raise NotFittedError("This ActiveLearner is not fitted yet: teach it labels of at least two classes first.")
-    return trial
-
-
 # ---- checks ----------------------------------------------------------------------------------------------------------------
 
 
-def checked_committee(estimator: Any) -> Any:
-    """Return a clone of the estimator if it can be trained and asked for scores."""
-    if isinstance(estimator, type):
-        raise TypeError(f"estimator must be an instance such as {estimator.__name__}(), got the class")
-    can_score = hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")
-    if not can_score or not all(hasattr(estimator, name) for name in ("get_params", "fit", "predict")):
-        raise TypeError(
-            "estimator must be a classifier with fit, predict, get_params, and decision_function or predict_proba, "
-            f"got {estimator!r:.80}"
-        )
-    if isinstance(estimator, BoostingClassifier):
-        estimator._check_parameters()
-    for name, value in estimator.get_params().items():
-        if name.endswith("decision_function_shape") and isinstance(value, str) and value == "ovo":
-            raise ValueError(f'{name} of the estimator must be "ovr", which gives a score for each class, got "ovo"')
-    return clone(estimator)
-
-
-def check_candidates(value: Any) -> Any:
-    """Return ``max_candidates`` if it is None, a positive integer or a share."""
-    if value is None:
-        return None
-    if isinstance(value, Integral):
-        return parameters.check_integer("max_candidates", value, 1)
-    if not isinstance(value, Real):
-        raise TypeError(f"max_candidates must be None, an integer or a float, got {value!r}")
-    if not 0 < float(value) <= 1:
-        raise ValueError(f"max_candidates must be above 0 and at most 1.0 if it is a float, a share of the pool, got {value!r}")
-    return float(value)
-
-
-def watched_set(n_features: int, i: int, X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray[Any], Floats | None]:
-    """Return an evaluation set with its labels and weights as arrays."""
-    name = f"eval_set[{i}]"
-    pool = checked_pool(X, f"X of {name}")
-    if pool.shape[1] != n_features:
-        raise ValueError(f"X of {name} must have the {n_features} columns of X, got {pool.shape[1]}")
-    labels = one_label_a_row(label_array(y, pool.shape[0], f"y of {name}"), f"y of {name}")
-    weights = None if sample_weight is None else row_weights(sample_weight, pool.shape[0], f"sample_weight of {name}")
-    return pool, labels, weights
-
-
-def checked_labels(labels: Any, n_rows: int) -> NDArray[Any]:
-    """Return the labels that somebody teaches."""
-    try:
-        n_labels = len(labels)
-    except TypeError as error:
-        raise TypeError(f"labels must be a list of one label for each row in indices, got {labels!r:.80}") from error
-    if n_labels != n_rows:
-        raise ValueError(f"labels must have one entry for each of the {n_rows} rows in indices, got {n_labels}")
-    return one_label_a_row(label_array(labels, n_rows, "labels"), "labels")
-
-
-def pool_labels(y: Any, n_rows: int) -> Oracle:
-    """Return the labels of the whole pool as a function of rows; only those that are asked for must be there."""
-    labels = one_label_a_row(raw_labels(y, n_rows, "oracle"), "oracle")
-    return lambda rows: label_array(labels, n_rows, "oracle", rows)
-
-
-def answers(labels: Any, n_rows: int) -> Any:
-    """Return what an oracle has said if it has one label for each row that it was asked about."""
-    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) == 0:
-        raise TypeError(
-            f"oracle must return a list of one label for each row that it is given, {n_rows} here, got {labels!r:.80}"
-        )
-    if len(labels) != n_rows:
-        raise ValueError(f"oracle must return one label for each of the {n_rows} rows that it is given, got {len(labels)}")
-    return labels
-
-
-def one_label_a_row(labels: NDArray[Any], name: str) -> NDArray[Any]:
-    """Refuse a matrix of labels."""
-    if labels.ndim != 1:
-        raise ValueError(f"{name} must be one label a row, got shape {labels.shape}: a multi-label problem has no margin")
-    return labels
-
-
-def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """Return the weights that somebody teaches as they are."""
-    row_weights(sample_weight, n_rows)  # for its errors; the scale that it chooses would differ from batch to batch
-    return np.broadcast_to(to_numpy(to_host(sample_weight)), n_rows).astype(np.float64)
-
-
-def joined(known: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-    """Return two arrays of labels as one that holds them as they are: NumPy would turn numbers beside text into text."""
-    labels = [*label_list(known), *label_list(new)]
-    kinds = {known.dtype.kind, new.dtype.kind}
-    if len(kinds) == 1 or kinds <= set("biuf"):
-        array = np.concatenate([known, new])
-        if holds(array, labels):
-            return array
-    return object_array(labels)
-
-
 # ---- committees ------------------------------------------------------------------------------------------------------------
-
-
-def seeded(estimator: Any, seed: int) -> Any:
-    """Set the random states of an estimator, and of those within it, that are None."""
-    names = [name for name, value in sorted(estimator.get_params().items()) if value is None and name.endswith("random_state")]
-    seeds = np.random.SeedSequence(seed).generate_state(len(names))
-    return estimator.set_params(**{name: int(one) for name, one in zip(names, seeds, strict=True)})
-
-
-def scores_of(committee: Any, X: Any) -> Floats:
-    """Return the scores of the classes, or their probabilities where there are no scores."""
-    score = committee.decision_function if hasattr(committee, "decision_function") else committee.predict_proba
-    scores = np.asarray(score(X), np.float64)
-    n_classes = len(committee.classes_)
-    if scores.shape[1:] != (n_classes,) and (scores.ndim, n_classes) != (1, 2):
-        raise ValueError(f"estimator must give a score for each of the {n_classes} classes, got scores of shape {scores.shape}")
-    return scores

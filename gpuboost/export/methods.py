@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuboost.export.trees import Exportable
+
 if TYPE_CHECKING:
     from gpuboost.export.shap import ShapExplainer
 
 
-class Exports:
+class Exports(Exportable):
     """The methods of a classifier of trees that hand the model to other software; see `gpuboost.export`."""
 
     def to_dict(self) -> dict[str, Any]:

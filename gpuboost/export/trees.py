@@ -15,11 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.ensemble import Ensemble
-from gpuboost.export.methods import Exports
 from gpuboost.tree import constant_tree
 
 Model = Any
 """A fitted `gpuboost.estimators.base.BoostingClassifier`, of a higher layer than its exports."""
+
+
+class Exportable:
+    """What marks the classifiers of gpuboost for their exports."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def exported_ensemble(model: Model) -> Ensemble:
     """
     from sklearn.utils.validation import check_is_fitted
 
-    if not isinstance(model, Exports):
+    if not isinstance(model, Exportable):
         raise TypeError(f"model must be a fitted classifier of gpuboost, got {type(model).__name__}")
     fitted: Model = model
     check_is_fitted(fitted)

@@ -35,8 +35,8 @@ from gpuboost import (
     RebelClassifier,
     SAMMEClassifier,
 )
-from gpuboost.active.learner import margins, utility
 from gpuboost.active.pools import row_keys
+from gpuboost.active.utility import margins, utility
 from tests.problems import blobs
 
 INF = float("inf")

@@ -10,9 +10,8 @@ import joblib
 import numpy as np
 import pytest
 
-from gpuboost import DeviceUnavailableError
+from gpuboost import DeviceUnavailableError, devices
 from gpuboost.backends.cpu.threads import usable_threads
-from gpuboost.backends.cuda import availability
 from tests.traps.problem import NOISY, SMALLEST_LEAF, VARIANTS, X, Y, digest, make, run_python
 
 SHARE_EVERYTHING = """
@@ -116,7 +115,7 @@ print(model.device_, model.score(X, X[:, 0] > 9))
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", 0, 7, np.int64(0)])
 def test_a_gpu_that_was_asked_for_and_is_not_there(device: Any) -> None:
     model = make(device="cpu").fit(X, Y)
-    if availability.problem(int(device) if isinstance(device, Integral) else 1 if device == "cuda:1" else None) is None:
+    if devices.device_problem(int(device) if isinstance(device, Integral) else 1 if device == "cuda:1" else None) is None:
         pytest.skip(f"there is such a GPU: {device!r}")
     with pytest.raises(DeviceUnavailableError, match="cuda"):
         make(device=device).fit(X, Y)

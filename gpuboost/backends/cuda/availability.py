@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuboost.errors import DeviceUnavailableError
-
 OLDEST_CUDA = 12000
 """The oldest CUDA version, as CUDA counts them, for which there is a CuPy that we support."""
 OLDEST_CUPY = 14
@@ -90,7 +88,7 @@ def hidden() -> bool:
     return os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1", "none", "NoDevFiles")
 
 
-def expected() -> bool:
+def gpu_expected() -> bool:
     """Whether a user may expect a GPU to be used here: signs of a card, or CuPy, and no wish to hide them."""
     return not hidden() and bool(driver()[0] or device_files() or cupy_distributions())
 
@@ -158,34 +156,18 @@ def attempt(question: Callable[[], Any]) -> str:
 # ---- what is wrong -----------------------------------------------------------------------------------------------------------
 
 
-def problem(index: int | None) -> DeviceProblem | None:
-    """Return why CUDA device ``index``, or the current one, cannot be used; None if it can.
-
-    The first call initialises CUDA, if it comes as far.
-    """
-    if forked():
-        return DeviceProblem("this process was forked from one that had used CUDA, which CUDA does not support", USE_SPAWN)
-    common = common_trouble()
-    if common is not None:
-        return common
-    try:
-        return device_problem(current_device() if index is None else index)
-    except Exception as error:
-        return query_trouble(error)
-
-
 def current_device() -> int:
     """Return the CUDA device that is current in this thread. CUDA must be usable."""
     return int(import_cupy().cuda.runtime.getDevice())
 
 
 @functools.cache
-def common_trouble() -> DeviceProblem | None:
+def common_problem() -> DeviceProblem | None:
     """Return what keeps every device from being used: first what needs no CUDA call, then the devices."""
-    return installation_trouble() or driver_trouble()
+    return installation_problem() or driver_problem()
 
 
-def installation_trouble() -> DeviceProblem | None:
+def installation_problem() -> DeviceProblem | None:
     """Return what is wrong with the driver or the distributions of CuPy."""
     version, remark = driver()
     wheels = cupy_distributions()
@@ -217,7 +199,7 @@ def installation_trouble() -> DeviceProblem | None:
 
 
 def older_driver(need: str) -> DeviceProblem:
-    """Return the trouble of a driver that is older than what is installed."""
+    """Return the problem of a driver that is older than what is installed."""
     (wheel,) = cupy_distributions()
     return DeviceProblem(
         f"{need}, but the NVIDIA driver supports only CUDA {dotted(driver()[0])}",
@@ -225,7 +207,7 @@ def older_driver(need: str) -> DeviceProblem:
     )
 
 
-def driver_trouble() -> DeviceProblem | None:
+def driver_problem() -> DeviceProblem | None:
     """Return what is wrong when CuPy asks for the devices."""
     try:
         cupy = import_cupy()
@@ -246,18 +228,18 @@ def driver_trouble() -> DeviceProblem | None:
     except AttributeError as error:
         return broken_cupy(error)
     except Exception as error:
-        return query_trouble(error)
+        return query_problem(error)
     return None
 
 
 def broken_cupy(error: Exception) -> DeviceProblem:
-    """Return the trouble of a CuPy that cannot be imported, or lacks what every CuPy has."""
+    """Return the problem of a CuPy that cannot be imported, or lacks what every CuPy has."""
     last = "".join(str(error).strip(" =\n").splitlines()[-1:]).strip()  # CuPy frames the reason and puts it last
     again = f"Install it again: pip uninstall -y {' '.join(cupy_distributions()) or 'cupy'} && {install()}"
     return DeviceProblem(f"CuPy cannot be imported ({last or type(error).__name__})", again)
 
 
-def query_trouble(error: Exception) -> DeviceProblem:
+def query_problem(error: Exception) -> DeviceProblem:
     """Return what an error of the first CUDA call means."""
     status = getattr(error, "status", None)
     if status == INITIALIZATION_ERROR:
@@ -270,40 +252,13 @@ def query_trouble(error: Exception) -> DeviceProblem:
 
 
 def no_device() -> DeviceProblem:
-    """Return the trouble of a driver without devices."""
+    """Return the problem of a driver without devices."""
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         value = os.environ["CUDA_VISIBLE_DEVICES"]
         return DeviceProblem(f"CUDA_VISIBLE_DEVICES={value!r} leaves no device", "Unset it, or set it to the number of a GPU")
     return DeviceProblem(
         "the NVIDIA driver sees no GPU", "See whether nvidia-smi lists one; start a container with: docker run --gpus all"
     )
-
-
-working: set[int] = set()
-"""The devices that have been found to work. Others are tried again when asked for: they may only have been full."""
-
-
-def device_problem(index: int) -> DeviceProblem | None:
-    """Return what keeps one device from being used: it is not there, or no kernel can be loaded."""
-    if index in working:
-        return None
-    from gpuboost.backends.cuda.cupy_gpu import CupyGpu
-    from gpuboost.backends.cuda.kernels import KERNELS
-
-    n_devices = import_cupy().cuda.runtime.getDeviceCount()
-    if index >= n_devices:
-        names = f"only cuda:0 to cuda:{n_devices - 1} exist" if n_devices > 1 else "only cuda:0 exists"
-        return DeviceProblem(f"there is no device cuda:{index}, {names}", "CUDA_VISIBLE_DEVICES may hide others")
-    try:
-        CupyGpu(index).load(next(iter(KERNELS.values())))
-    except DeviceUnavailableError as error:
-        return DeviceProblem(str(error), "")
-    except Exception as error:
-        return DeviceProblem(
-            f"cuda:{index} does not work ({error})", "See whether nvidia-smi works, and what else uses the device"
-        )
-    working.add(index)
-    return None
 
 
 # ---- forks -------------------------------------------------------------------------------------------------------------------

@@ -92,9 +92,9 @@ def bench(
 
 def usable_devices() -> tuple[str | int, ...]:
     """Return the CPU, and CUDA if it works."""
-    from gpuboost.doctor import cuda_trouble
+    from gpuboost.doctor import cuda_problem
 
-    return ("cpu", "cuda") if cuda_trouble() is None else ("cpu",)
+    return ("cpu", "cuda") if cuda_problem() is None else ("cpu",)
 
 
 def generated(n_rows: int, n_features: int, n_classes: int) -> tuple[Any, Any]:
