@@ -1,0 +1,125 @@
+"""Criteria against exact arithmetic, and the criterion "entropy" from the score to the tree."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from gpuboost.backends.base import Backend
+from gpuboost.backends.cpu.threads import Team
+from gpuboost.backends.criteria import CRITERIA
+from gpuboost.backends.frontier import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, GrowthScope
+from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import Stats
+from gpuboost.learners.growth import grow
+from tests.backends.test_conformance import Rows, assert_same_growth, random_codes, same, watched_growth
+from tests.problems import coded, cpu_backend, stats_of
+
+REFERENCE = NumpyBackend()
+
+
+@pytest.fixture(params=[1, 2], ids=lambda n: f"{n}-threads")
+def cpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A CPU backend that shares every loop."""
+    monkeypatch.setattr(Team, "WORTH_SHARING", 4)
+    with cpu_backend(request.param) as backend:
+        yield backend
+
+
+def test_every_criterion_has_its_own_number() -> None:
+    assert sorted(traits.number for traits in CRITERIA.values()) == list(range(len(CRITERIA)))
+
+
+def bits(sums: list[int]) -> Decimal:
+    """The weighted entropy to 50 digits."""
+    weight = Decimal(sum(sums))
+    return sum((s * (weight / s).ln() / Decimal(2).ln() for s in map(Decimal, sums) if s), Decimal(0))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2**29), st.integers(0, 2**29)), min_size=1, max_size=30))
+def test_entropy_to_fifty_digits(sums: list[tuple[int, int]]) -> None:
+    left, total = [a for a, _ in sums], [a + b for a, b in sums]
+    with localcontext() as context:
+        context.prec = 50
+        expected = bits(total) - bits(left) - bits([p - a for a, p in zip(left, total, strict=True)])
+        # -log2 has an error of 2**-49 times the larger of 1 and its value, see `exactmath`; so has a product, and a sum of 30.
+        tolerance = 2.0**-44 * (float(bits(total)) + sum(total))
+        assert abs(CRITERIA["entropy"].score(left, total, []) - float(expected)) <= tolerance
+
+
+def test_entropy_by_hand() -> None:
+    # 4 of each of two classes are 8 bits; (4, 1) and (0, 3) are 5 log2 5 - 8 bits and none.
+    score = CRITERIA["entropy"].score
+    assert score([4, 1], [4, 4], []) == pytest.approx(8 - (5 * math.log2(5) - 8), rel=1e-14)
+    assert score([4, 0], [4, 4], []) == 8.0
+    assert score([2, 2], [4, 4], []) == 0.0
+    assert score([0, 0], [4, 4], []) == 0.0
+
+
+def best_by_hand(codes: NDArray[np.uint8], quantised: NDArray[np.int64]) -> float:
+    """The best score of a cut of the root, from the rows."""
+    scores = [0.0]
+    total = quantised.sum(axis=0).tolist()
+    for code, missing_left in itertools.product(codes, (True, False)):
+        for cut in range(1, int(code.max()) + 1):
+            left = (code <= cut) & ((code > 0) | missing_left)
+            one, other = quantised[left].sum(axis=0).tolist(), quantised[~left].sum(axis=0).tolist()
+            scores.append(float(bits(total) - bits(one) - bits(other)))
+    return max(scores)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_cut_by_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    codes, quantised = rng.integers(seed % 2, 6, (3, 30)).astype(np.uint8), rng.integers(0, 9, (30, 3))
+    for backend in (REFERENCE, cpu_backend(1)):
+        with backend:
+            stats = replace(stats_of(backend, quantised), criterion="entropy")
+            frontier = grow(backend, backend.load(coded(codes)), stats, 2)
+            gain = frontier.nodes[:1, 0, GAIN].view(np.float64)[0]
+            assert gain == pytest.approx(best_by_hand(codes, quantised), rel=1e-12)
+            f, cut, missing_left = frontier.nodes[0, 0, [FEATURE, CUT, MISSING_LEFT]].tolist()
+            left = (codes[f] <= cut) & ((codes[f] > 0) | (missing_left > 0))
+            sides = [quantised[side].sum(axis=0).tolist() for side in (left, ~left)]
+            whole = float(bits(quantised.sum(axis=0).tolist()))
+            assert whole - sum(float(bits(side)) for side in sides) == pytest.approx(gain, rel=1e-12)
+
+
+@pytest.mark.parametrize("max_leaves", [2, 9])
+@pytest.mark.parametrize("fraction", [0.0, 0.1])
+@pytest.mark.parametrize(("n_rows", "n_features", "n_channels"), [(1, 1, 1), (30, 3, 3), (300, 2, 2), (90, 17, 5), (40, 5, 17)])
+def test_growth_by_entropy(
+    cpu: Backend, n_rows: int, n_features: int, n_channels: int, fraction: float, max_leaves: int
+) -> None:
+    """One weight a row, in the column of its class: small weights, zeros, and so exact ties."""
+    matrix, rows = random_codes(n_rows, n_features, 0), Rows.random(n_rows, n_channels, 1)
+    rng = np.random.default_rng([n_rows, n_channels, 7])
+    labels = (matrix.codes[0].astype(int) // 3 + rng.integers(0, 2, n_rows)) % n_channels
+    weight = rng.choice([0.0, 0.25, 1.0, 1.5], n_rows)
+    weight[0] = 1.5
+    state = np.where(labels[:, None] == np.arange(n_channels), weight[:, None], 0.0)
+    rows = replace(rows, state=state, signs=np.where(state > 0, 1, -1).astype(np.int8))
+
+    def stats(backend: Backend) -> Stats:
+        return replace(rows.statistics(backend, fraction), criterion="entropy")
+
+    frontier, mine = watched_growth(cpu, cpu.load(matrix), stats(cpu), max_leaves)
+    expected, theirs = watched_growth(REFERENCE, matrix, stats(REFERENCE), max_leaves)
+    for one, other in zip(mine, theirs, strict=True):
+        assert_same_growth(one, other)
+    assert same(cpu.get(cpu.node_of_rows(frontier)), REFERENCE.node_of_rows(expected))
+    assert n_rows == 1 or (expected.nodes[0, :, LEFT] > 0).any()
+    with_pruning = grow(
+        cpu, cpu.load(matrix), stats(cpu), max_leaves, GrowthScope(pruning=True)
+    )  # there is no bound: as without
+    assert same(with_pruning.nodes[:, :, FEATURE:GAIN], frontier.nodes[:, :, FEATURE:GAIN])
