@@ -129,12 +129,14 @@ def packed(where: str, dtype: np.dtype[Any], fields: Mapping[str, Any]) -> NDArr
         raise TypeError(f"{where} takes the fields {', '.join(names)}, got {', '.join(fields)}")
     values: list[Any] = []
     for field in names:
-        of_field = dtype[field]
-        if of_field.subdtype is None:
-            values.append(number(f"{where}.{field}", of_field, fields[field]))
-            continue
-        base, shape = of_field.subdtype
-        if len(fields[field]) != shape[0]:
-            raise TypeError(f"{where}.{field} takes {shape[0]} numbers, got {len(fields[field])}")
-        values.append(tuple(number(f"{where}.{field}", base, value) for value in fields[field]))
+        of_field, value = dtype[field], fields[field]
+        if of_field.kind == "i" and type(value) is int:  # by far the most; NumPy raises OverflowError itself
+            values.append(value)
+        elif of_field.subdtype is None:
+            values.append(number(f"{where}.{field}", of_field, value))
+        else:
+            base, (length,) = of_field.subdtype
+            if len(value) != length:
+                raise TypeError(f"{where}.{field} takes {length} numbers, got {len(value)}")
+            values.append(tuple(number(f"{where}.{field}", base, one) for one in value))
     return np.array(tuple(values), dtype)
