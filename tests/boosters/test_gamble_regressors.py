@@ -202,7 +202,7 @@ def test_trees_as_regressors_search_as_in_algorithm_2() -> None:
 def test_loss_is_that_of_the_scores(n_classes: int) -> None:
     data = blobs(60, 3, n_classes, 4)
     weighted = Data(data.X, data.signs, np.random.default_rng(0).uniform(0.5, 1, 60))
-    training = boost(boosting(Ridge(), 0.5), weighted, 4, evaluation={"valid": (problem_of(data), np.ones(60, np.int64))})
+    training = boost(boosting(Ridge(), 0.5), weighted, 4, evaluation={"valid": problem_of(data)})
     own = scores_of(training.trees, data.X)[data.signs > 0]
     losses = np.exp(-own / (n_classes - 1))
     assert training.history["train_loss"][-1] == pytest.approx(np.average(losses, weights=weighted.weights), rel=1e-6)
