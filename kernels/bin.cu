@@ -15,7 +15,18 @@
 
 #include "sizes.cuh"
 
-enum { F32 = 0, F64, I8, I16, I32, I64, U8, U16, U32, U64 };
+enum {
+    F32 = 0,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64
+};
 
 // A float32 as float64, from its bits. CuPy compiles with -ftz=true, under which a conversion takes numbers below 2**-126 for 0.
 static __device__ __forceinline__ double from_float(u32 bits)

@@ -13,11 +13,29 @@ typedef long long i64;
 
 // Columns of a node's record, as in gpuboost/backends/frontier.py. Behind them stand the node's channel totals and its best
 // classifier's channel edges: a record has N_COLUMNS + 2 * n_channels int64.
-enum { START, STOP, FEATURE, CUT, MISSING_LEFT, LEFT, BASELINE, KEY, GAIN, SLOT, N_COLUMNS };
-enum { CLOSED = -1, MISSING_CODE = 0 };
+enum {
+    START,
+    STOP,
+    FEATURE,
+    CUT,
+    MISSING_LEFT,
+    LEFT,
+    BASELINE,
+    KEY,
+    GAIN,
+    SLOT,
+    N_COLUMNS
+};
+enum {
+    CLOSED = -1,
+    MISSING_CODE = 0
+};
 
 // Features are stored by blocks of BLOCK_FEATURES: codes[block][row][BLOCK_FEATURES], four of them in a 32-bit word.
-enum { BLOCK_FEATURES = 16, BLOCK_WORDS = BLOCK_FEATURES / 4 };
+enum {
+    BLOCK_FEATURES = 16,
+    BLOCK_WORDS = BLOCK_FEATURES / 4
+};
 
 // The bins of a feature: how many, 0 if it cannot be split, and how many the features before it have.
 struct Bins {
@@ -31,7 +49,13 @@ __device__ __forceinline__ Bins bins_of(const int* __restrict__ bins, int featur
 }
 
 // Which of the nodes of an expansion a kernel works on; see node_of.
-enum { ROOT = 0, SMALLER = 1, LARGER = 2, LEFT_CHILD = 3, RIGHT_CHILD = 4 };
+enum {
+    ROOT = 0,
+    SMALLER = 1,
+    LARGER = 2,
+    LEFT_CHILD = 3,
+    RIGHT_CHILD = 4
+};
 
 __device__ __forceinline__ i64* record(i64* table, int tree, int node, int max_nodes, int n_channels)
 {

@@ -34,7 +34,10 @@
 
 #include "sizes.cuh"
 
-enum { BATCH = 4, MIN_ROWS = 256 };
+enum {
+    BATCH = 4,
+    MIN_ROWS = 256
+};
 
 // A lane's part of the sums: its word and channel, in the rows first, first + step, ... of the node.
 template <int GROUPS>
@@ -115,7 +118,7 @@ histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const 
     if (idle) return;
 
     // A warp empties every n_warps-th bin, each lane its own cells. Rows that shared a warp meet in the same place.
-    const i64 slot = member == LEFT_CHILD ? 0 : member == RIGHT_CHILD ? 1 : r[SLOT];
+    const i64 slot = member == LEFT_CHILD ? 0 : (member == RIGHT_CHILD ? 1 : r[SLOT]);
     int* out = histograms + (slot * n_trees + tree) * sizes.bins_in_tile * n_channels + channel;
     for (int g = 0; g < groups; ++g) {
         const Bins of_feature = bins_of(bins, 4 * w + first_group + g);

@@ -23,7 +23,7 @@
 
 extern "C" __global__ void __launch_bounds__(256)
 init_roots(int* __restrict__ rows, i64* __restrict__ table, i64* __restrict__ current, const int* __restrict__ started,
-      const i64* __restrict__ bounds, i64 n_started, int stride, int max_nodes, int n_channels)
+           const i64* __restrict__ bounds, i64 n_started, int stride, int max_nodes, int n_channels)
 {
     const int tree = blockIdx.y;
     const i64 first = (i64)blockIdx.x * blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;

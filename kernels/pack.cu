@@ -16,7 +16,9 @@
 
 #include "rows.cuh"
 
-enum { N_CODES = 256 };
+enum {
+    N_CODES = 256
+};
 
 extern "C" __global__ void __launch_bounds__(256)
 pack(const u8* __restrict__ columns, u8* __restrict__ codes, int n_rows, int n_features)

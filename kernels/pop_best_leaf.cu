@@ -19,12 +19,18 @@ pop_best_leaf(i64* __restrict__ table, i64* __restrict__ current, int max_nodes,
     const int n_nodes = 2 * step + 1;  // later nodes have not been made
     for (int node = lane; node < n_nodes; node += 32) {
         const i64 key = record(table, tree, node, max_nodes, n_channels)[KEY];
-        if (key > best_key) { best_key = key; best = node; }
+        if (key > best_key) {
+            best_key = key;
+            best = node;
+        }
     }
     for (int d = 16; d; d >>= 1) {
         const i64 key = __shfl_down_sync(FULL_WARP, best_key, d);
         const int node = __shfl_down_sync(FULL_WARP, best, d);
-        if (key > best_key || (key == best_key && node >= 0 && node < best)) { best_key = key; best = node; }
+        if (key > best_key || (key == best_key && node >= 0 && node < best)) {
+            best_key = key;
+            best = node;
+        }
     }
     __syncwarp();  // all lanes have read the keys (shuffles do not order memory)
     if (lane != 0) return;

@@ -24,7 +24,9 @@
 
 #include "rows.cuh"
 
-enum { TILE = 2048 };
+enum {
+    TILE = 2048
+};
 
 static __device__ __forceinline__ int
 leaf_of(const int* __restrict__ nodes, const u8* __restrict__ codes, i64 n_rows, i64 row, int node)

@@ -57,7 +57,7 @@ channel_sums(const double* __restrict__ state, const int* __restrict__ frequency
 
 extern "C" __global__ void __launch_bounds__(256)
 leaf_sums(const int* __restrict__ quantised, const int* __restrict__ leaf_index, i64* __restrict__ sums, i64* __restrict__ sum_abs,
-           int n_rows, int n_leaves, int n_classes, int n_channels, int leaves_per_tile, int classes_per_tile)
+          int n_rows, int n_leaves, int n_classes, int n_channels, int leaves_per_tile, int classes_per_tile)
 {
     extern __shared__ int cells[];
     const int first_leaf = blockIdx.z * leaves_per_tile, first_class = blockIdx.y * classes_per_tile;

@@ -6,7 +6,10 @@
 
 typedef signed char i8;
 
-enum { MAX_THREADS = 256, MAX_WARPS = MAX_THREADS / 32 };
+enum {
+    MAX_THREADS = 256,
+    MAX_WARPS = MAX_THREADS / 32
+};
 
 // A thread keeps to one channel, so that it can add in a register. Neighbours in a row are neighbours in a block, so that a warp reads
 // what lies side by side. Channels beyond the block take turns: channel, channel + lanes, ...

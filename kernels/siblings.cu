@@ -28,7 +28,7 @@ siblings(const u8* __restrict__ skipped, const int* __restrict__ features, const
     const Bins own_bins = bins_of(bins, feature);
     if (own_bins.n == 0) return;  // not chosen
     const i64 stride = (i64)sizes.bins_in_tile * n_channels, offset = (i64)(own_bins.offset - sizes.first_bin) * n_channels;
-    const i64 slot = member == LEFT_CHILD ? 0 : member == RIGHT_CHILD ? 1 : r[SLOT];
+    const i64 slot = member == LEFT_CHILD ? 0 : (member == RIGHT_CHILD ? 1 : r[SLOT]);
     int* own = histograms + (slot * n_trees + tree) * stride + offset;
 
     for (int c = threadIdx.x; c < n_channels; c += blockDim.x) sums[c] = 0;

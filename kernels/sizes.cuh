@@ -58,7 +58,9 @@ struct SoftmaxSizes {
     int gradient_shift, curvature_shift;
 };
 
-enum { N_COEFFICIENTS = 11 };
+enum {
+    N_COEFFICIENTS = 11
+};
 
 // How `softmax_losses` adds up.
 struct LossSizes {

@@ -119,7 +119,7 @@ softmax_statistics(const double* __restrict__ p, const int* __restrict__ target,
 
 extern "C" __global__ void __launch_bounds__(256)
 softmax_update(double* __restrict__ p, const int* __restrict__ leaf_indices, const int* __restrict__ pairs, const double* __restrict__ multipliers,
-             const int* __restrict__ trees, int n_rows, int n_classes, int n_trees, int n_leaves, double lowest)
+               const int* __restrict__ trees, int n_rows, int n_classes, int n_trees, int n_leaves, double lowest)
 {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
         double* own = p + i * n_classes;

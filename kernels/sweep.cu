@@ -24,7 +24,10 @@
 #include "criteria.cuh"
 #include "sizes.cuh"
 
-enum { N_WARPS = 8, NO_PLACE = 0x7fffffff };
+enum {
+    N_WARPS = 8,
+    NO_PLACE = 0x7fffffff
+};
 
 struct Best {
     i64 score;

@@ -10,7 +10,11 @@
 
 typedef long long i64;
 
-enum { UNROLLED = 8, ROWS = 32, WORDS = UNROLLED * ROWS * 32 };
+enum {
+    UNROLLED = 8,
+    ROWS = 32,
+    WORDS = UNROLLED * ROWS * 32
+};
 
 static __device__ __forceinline__ i64 now()
 {

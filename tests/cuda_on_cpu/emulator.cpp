@@ -34,7 +34,12 @@ constexpr unsigned WARP = 32;
 
 // ---- state ------------------------------------------------------------------------------------------------------------------
 
-enum class State { READY, AT_BARRIER, IN_WARP, RETURNED };
+enum class State {
+    READY,
+    AT_BARRIER,
+    IN_WARP,
+    RETURNED
+};
 
 struct Thread {
     unsigned number = 0;
@@ -65,7 +70,11 @@ struct Barrier {
     Place place{};
 };
 
-enum class Order { FORWARD, REVERSE, RANDOM };
+enum class Order {
+    FORWARD,
+    REVERSE,
+    RANDOM
+};
 
 // Of the run-time.
 Context host;

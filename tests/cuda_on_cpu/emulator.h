@@ -319,7 +319,8 @@ template <class To, class From> inline To to_integer(From rounded)
     using Limits = std::numeric_limits<To>;
     if (rounded != rounded) return sizeof(To) + sizeof(From) == 8 ? 0 : (To)(1ull << (8 * sizeof(To) - 1));
     const From beyond = (From)2 * (From)(1ull << (Limits::digits - 1));  // max + 1
-    return rounded >= beyond ? Limits::max() : rounded < (From)Limits::min() ? Limits::min() : (To)rounded;
+    return rounded >= beyond ? Limits::max() : rounded < (From)Limits::min() ? Limits::min()
+                                                                             : (To)rounded;
 }
 
 }  // namespace emulator
@@ -366,11 +367,11 @@ struct Type { char star, kind, size; };
 template <class T> constexpr Type type_of()
 {
     using Value = std::remove_cv_t<std::remove_pointer_t<T>>;
-    const char kind = std::is_same_v<Value, bool>          ? '?'
-                      : std::is_floating_point_v<Value>    ? 'f'
-                      : !std::is_integral_v<Value>         ? '?'
-                      : std::is_signed_v<Value>            ? 'i'
-                                                           : 'u';
+    const char kind = std::is_same_v<Value, bool>       ? '?'
+                      : std::is_floating_point_v<Value> ? 'f'
+                      : !std::is_integral_v<Value>      ? '?'
+                      : std::is_signed_v<Value>         ? 'i'
+                                                        : 'u';
     if constexpr (std::is_void_v<Value>) return {'*', '?', '0'};
     else if constexpr (std::is_class_v<T>) return {'s', (char)('0' + sizeof(T) / 40), (char)('0' + sizeof(T) / 4 % 10)};
     else return {std::is_pointer_v<T> ? '*' : ' ', kind, (char)('0' + sizeof(Value))};

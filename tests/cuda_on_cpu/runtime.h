@@ -42,7 +42,12 @@ int barrier(bool predicate, Place place);
 
 // Wait for all lanes of `mask`, and return what the primitive gives to this one:
 // SYNC 0, SHUFFLE the value of lane `source`, BALLOT the lanes with a value other than 0, MATCH the lanes with the same value.
-enum class Primitive { SYNC, SHUFFLE, BALLOT, MATCH };
+enum class Primitive {
+    SYNC,
+    SHUFFLE,
+    BALLOT,
+    MATCH
+};
 uint64_t meet(Primitive primitive, unsigned mask, uint64_t value, int source, Place place);
 
 // Shared memory of the block that runs now: filled with garbage, gone when the block ends.

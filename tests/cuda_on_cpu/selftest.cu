@@ -122,7 +122,10 @@ extern "C" __global__ void arrival_order(int* n_arrived, int* blocks, int* threa
 
 __constant__ int powers[4] = {1, 10, 100, 1000};
 
-struct __align__(16) Pair { int first; double second; };
+struct __align__(16) Pair {
+    int first;
+    double second;
+};
 
 template <class T> static __device__ T block_sum(T value)  // each T has a `partial` of its own
 {
