@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda import device_arrays as adopting
+from gpuboost.backends.cuda import cupy_gpu
 from gpuboost.backends.cuda.gpu import DeviceMatrix
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.device_array import DeviceArray
@@ -231,14 +231,14 @@ def modules() -> Iterator[None]:
 
 
 def adopt(gpu: EmulatedGpu, matrix: Any) -> DeviceMatrix | None:
-    """Do what a card does, `gpuboost.backends.cuda.device_arrays.adopt`, on the emulated device."""
+    """Do what a card does, `gpuboost.backends.cuda.cupy_gpu.adopt`, on the emulated device."""
     card = SimpleNamespace(
         cupy=CUPY,
         device=nullcontext(),
         index=0,
         empty=lambda shape, dtype: on_device(gpu.empty(shape, dtype).memory),
     )
-    found = adopting.adopt(card, matrix)
+    found = cupy_gpu.as_device_matrix(card, matrix)
     if found is None or min(found.strides) >= 0 or emulator.sanitizer() != "asan":
         return found
     # The sanitizer lets a kernel see no byte before its arguments.

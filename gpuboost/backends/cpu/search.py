@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,10 @@ from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Rule, Si
 from gpuboost.backends.cpu.loops.growth import of_tree, slots_needed
 from gpuboost.backends.cpu.loops.histograms import histogram, histogram_of_classes
 from gpuboost.backends.cpu.loops.splits import finish_histograms, store_split
+from gpuboost.backends.cpu.pruning.tuner import PruningTuner
 from gpuboost.backends.cpu.resources import CpuResources, Scratch
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
-
-if TYPE_CHECKING:
-    from gpuboost.backends.cpu.pruning.policy import PruningTuner
 
 IntArray = NDArray[np.int64]
 Histograms = NDArray[np.int32]

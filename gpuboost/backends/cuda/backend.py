@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda.binning import encode
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
-from gpuboost.backends.cuda.growth import CudaGrowth, Recording
+from gpuboost.backends.cuda.growth import CudaGrowth
+from gpuboost.backends.cuda.growth_work import Recording
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.softmax import CudaSoftmax
 from gpuboost.binning import BinMapper, BinnedMatrix

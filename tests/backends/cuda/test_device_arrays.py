@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.backend import CudaBackend
-from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device, span
+from gpuboost.backends.cuda.cupy_gpu import span
+from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device
 from gpuboost.backends.cuda.gpu import DeviceMatrix
 from gpuboost.binning import BinMapper
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError

@@ -171,6 +171,7 @@ def grow(
     # Roots with statistics of their own that hold all rows are counted in one pass.
     together = len(quantised) > 1 and quantised.shape[2] == LANES and hold_all(trees.nodes[lo:hi, 0], quantised.shape[1])
     roots = np.empty((columns.bin_offsets[-1] if together else 0, TOGETHER, quantised.shape[2]), np.int32)
+    root, none = np.int64(0), np.int64(-1)  # of the type of other nodes: literals would compile the loops once more
     for t in range(lo, hi):
         tree, current = tree_of(trees, t), trees.current[t : t + 1]
         if together:
@@ -178,9 +179,9 @@ def grow(
             if place == 0:
                 root_histograms(t, min(t + TOGETHER, hi), columns, quantised, roots, lanes)
             histograms[tree.nodes[0, SLOT]] = roots[:, place]
-            evaluate_siblings(columns, tree, histograms, rule, 0, -1, lanes)
+            evaluate_siblings(columns, tree, histograms, rule, root, none, lanes)
         else:
-            find_splits(columns, tree, histograms, rule, 0, -1, lanes)
+            find_splits(columns, tree, histograms, rule, root, none, lanes)
         for s in range(n_cuts):
             if not pop_best_leaf(s, trees.nodes[t : t + 1], current, len(histograms)):
                 break

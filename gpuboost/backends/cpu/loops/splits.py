@@ -35,8 +35,9 @@ def finish_histograms(
     start, other_start = padded_sums(pair.total, n_channels), padded_sums(pair.other_total, n_channels)
     node = Node(start, sum_abs, worth(start, sum_abs, rule))
     other = Node(other_start, sum_abs, worth(other_start, sum_abs, rule))
-    best = (constant_score(start, rule), -1, 0, 0)
-    other_best = (constant_score(other_start, rule), -1, 0, 0)
+    none, first = np.int64(-1), np.int64(0)  # as of a split: literals would compile the sweeps once more
+    best = (constant_score(start, rule), none, first, first)
+    other_best = (constant_score(other_start, rule), none, first, first)
     scratch = SweepScratch(np.zeros(n_channels, np.int32), np.empty(len(sum_abs), np.float64))
     for u in range(lo, hi):
         f = columns.usable[u]

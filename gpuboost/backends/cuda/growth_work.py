@@ -1,0 +1,97 @@
+"""What a growth on the device works in, and the recording that replays it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuboost.backends.cuda.gpu import Gpu, GpuArray
+from gpuboost.backends.cuda.launch import Launch
+from gpuboost.backends.cuda.matrix import DeviceColumns
+from gpuboost.backends.cuda.plan import GrowthPlan
+from gpuboost.backends.frontier import Frontier
+
+STATISTICS = object()
+"""Stands in a recording for the statistics of the round that is replayed."""
+
+
+@dataclass(frozen=True, eq=False)
+class GrowthWork:
+    """What a growth works in: `gpuboost.backends.frontier.Frontier.work` of this backend. Buffers are kept between rounds.
+
+    Attributes
+    ----------
+    plan : GrowthPlan
+    columns : DeviceColumns
+    bins : device array of int32, shape (n_features padded, 2)
+        Those of ``columns``, or those of the features that this growth may split.
+    table : device array of int64, shape (n_trees, max_nodes, N_COLUMNS + 2 * n_channels)
+        Node records, see ``common.cuh``.
+    rows, sorted : device arrays of int32, shape (n_lists, n)
+        Row numbers by node, and scratch of a partition. A list a tree, or one for all trees that start from stretches of it.
+    cursors : device array of int32, shape (n_trees, 2)
+        Zero between partitions.
+    histograms : device array of int32, shape (n_slots, n_trees, bins, n_channels)
+    scores, places : device arrays of int64 and int32, shape (n_trees, 2, n_features)
+        The best split of each feature.
+    best : device array of int64, shape (n_trees, 2)
+        The best score of the tiles so far.
+    sum_abs : device array of int64, shape (n_trees, n_classes), optional
+        Of the roots, for the criterion "rebel".
+    stride, quantised_stride : int
+        From a tree's rows, and a tree's statistics, to the next tree's; see ``init_roots.cu``.
+    """
+
+    plan: GrowthPlan
+    columns: DeviceColumns
+    bins: GpuArray
+    table: GpuArray
+    rows: GpuArray
+    sorted: GpuArray
+    cursors: GpuArray
+    histograms: GpuArray
+    scores: GpuArray
+    places: GpuArray
+    best: GpuArray
+    sum_abs: GpuArray | None
+    stride: int
+    quantised_stride: int
+
+    @property
+    def n_trees(self) -> int:
+        return int(self.table.shape[0])
+
+    @property
+    def max_nodes(self) -> int:
+        return int(self.table.shape[1])
+
+
+def work_of(frontier: Frontier) -> GrowthWork:
+    """Return what a frontier of this backend works in."""
+    work: GrowthWork = frontier.work
+    return work
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a growth has queued: launches, and arrays that were set to zero.
+
+    Launches are checked when they are recorded, and queued without checks in later rounds, as checking takes longer than
+    queueing. Only the statistics differ between rounds, and the contents of the arrays that `CudaGrowth.start_growth` fills:
+    no recorded launch depends on how many rows a tree starts from.
+    """
+
+    queued: list[Launch | GpuArray]
+    owner: DeviceColumns  # kept, so that its id stays its own
+
+    @classmethod
+    def of(cls, queued: list[Launch | GpuArray], quantised: GpuArray, owner: DeviceColumns) -> Recording:
+        """Return the recording of what has been queued for the statistics ``quantised``."""
+        return cls([item.replace(quantised, STATISTICS) if isinstance(item, Launch) else item for item in queued], owner)
+
+    def replay(self, gpu: Gpu, quantised: GpuArray) -> None:
+        """Queue all of it again for other statistics."""
+        for item in self.queued:
+            if isinstance(item, Launch):
+                item.replace(STATISTICS, quantised).queue(gpu)
+            else:
+                gpu.zero(item)
