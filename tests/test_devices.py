@@ -291,7 +291,7 @@ def test_a_cuda_that_fails_between_two_questions(machine: Machine, monkeypatch: 
         raise RuntimeError("cudaErrorUnknown: unknown error")
 
     monkeypatch.setattr(availability, "current_device", fail)
-    monkeypatch.setattr(availability, "device_problem", lambda index: fail())
+    monkeypatch.setattr(devices, "kernel_problem", lambda index: fail())
     assert "CUDA does not start (cudaErrorUnknown: unknown error)" in refusal(device)
     assert auto()[0] == "cpu"
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpuboost import DeviceUnavailableError, __version__, devices, doctor
-from gpuboost.backends.cuda import availability, fatbin, kernels
+from gpuboost.backends.cuda import fatbin, kernels
 from gpuboost.cli import main
 from tests import fake_cupy
 from tests.fake_machine import Machine
@@ -167,7 +167,7 @@ def test_a_check_that_fails_itself(machine: Machine) -> None:
     def problem(index: int | None) -> None:
         raise KeyError("surprise")
 
-    machine.monkeypatch.setattr(availability, "trouble", problem)
+    machine.monkeypatch.setattr(devices, "device_problem", problem)
     assert "the check failed (KeyError: 'surprise')" in run().output
 
 

@@ -39,7 +39,8 @@ def imported(module: str) -> frozenset[str]:
         for node in ast.walk(ast.parse(_source(name))):
             names = []
             if isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                full = [f"{node.module}.{alias.name}" for alias in node.names]
+                names = [name if name in sys.modules else node.module for name in full]
             elif isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             waiting |= {name for name in names if name.partition(".")[0] == PACKAGE and name in sys.modules} - seen

@@ -21,7 +21,8 @@ module = sys.argv[1]
 importlib.import_module(module.rpartition(".")[0])  # a package, which runs what it runs for every module
 before = set(sys.modules)
 importlib.import_module(module)
-found = {name for name in set(sys.modules) - before if name.startswith("gpuboost.")}
+packages = {name for name, one in sys.modules.items() if hasattr(one, "__path__")}  # they only hold documentation
+found = {name for name in set(sys.modules) - before - packages if name.startswith("gpuboost.")}
 from gpuboost.backends.cpu.jit import imported
 print(len(found), *sorted(found - imported(module)))
 """
@@ -31,7 +32,7 @@ print(len(found), *sorted(found - imported(module)))
 def test_all_that_a_module_imports_is_hashed(module: str) -> None:
     """What the process has loaded for a module of loops is what its loops are kept with."""
     n_found, *missing = run(IMPORTED, module)
-    assert int(n_found) > 3
+    assert int(n_found) >= 3  # itself, and how loops are compiled
     assert missing == []
 
 
