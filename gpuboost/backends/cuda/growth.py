@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.criteria import Criterion
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
-from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
+from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK, Argument
 from gpuboost.backends.cuda.launch import Launch, prepare
 from gpuboost.backends.cuda.matrix import CudaMatrix, DeviceColumns
 from gpuboost.backends.cuda.plan import GrowthPlan, Tile, plan_growth
 from gpuboost.backends.frontier import SLOT, WHOLE, Frontier, GrowthScope, root_bounds
 from gpuboost.backends.statistics import Stats
+from gpuboost.exactmath import LOG2_COEFFICIENTS
 
 N_COLUMNS = SLOT + 1
 N_WARPS = DEFAULT_BLOCK // 32
@@ -82,6 +84,15 @@ def work_of(frontier: Frontier) -> GrowthWork:
     """Return what a frontier of this backend works in."""
     work: GrowthWork = frontier.work
     return work
+
+
+def criterion_arguments(criterion: Criterion, work: GrowthWork) -> list[Argument]:
+    """Return what the sweep of this criterion takes besides what all take."""
+    if criterion == "rebel":
+        return [work.sum_abs]
+    if criterion == "entropy":
+        return [{"coefficients": LOG2_COEFFICIENTS}]
+    return []
 
 
 STATISTICS = object()
@@ -358,7 +369,7 @@ class CudaGrowth:
             work.table,
             current,
             work.histograms,
-            *([] if work.sum_abs is None else [work.sum_abs]),
+            *criterion_arguments(stats.criterion, work),
             work.scores,
             work.places,
             sizes,
