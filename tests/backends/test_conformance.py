@@ -486,9 +486,7 @@ def test_growth_by_gini(
 
 @pytest.mark.parametrize("max_leaves", [2, 9])
 @pytest.mark.parametrize("fraction", [0.0, 0.1])
-@pytest.mark.parametrize(
-    ("n_rows", "n_features", "n_channels"), [(1, 1, 1), (2, 1, 2), (30, 3, 3), (300, 2, 2), (90, 17, 5), (30, 4, 33)]
-)
+@pytest.mark.parametrize(("n_rows", "n_features", "n_channels"), [(1, 1, 1), (300, 2, 2), (90, 17, 5), (30, 4, 33)])
 def test_growth_by_entropy(
     candidate: Backend, once: Once, n_rows: int, n_features: int, n_channels: int, fraction: float, max_leaves: int
 ) -> None:
