@@ -1,15 +1,18 @@
 // Criteria: what a cut is worth. Each sees the classes in order, as the class's total in the node and the part of it left of the cut,
-// and then says the cut's score: an int64 that has the order of the scores, where that of the constant classifier is known.
+// and then says the cut's score: an int64 that has the order of the scores, where that of the constant classifier is known. One that has
+// WEIGHS sees all classes twice, first by `weigh` and then by `add`.
 //
-// They are the device twins of `score` in gpuboost/backends/reference/backend.py.
+// They are the device twins of gpuboost/backends/criteria.py.
 
 #pragma once
 
 #include "common.cuh"
+#include "logarithm.cuh"
 
 // The edge of the best votes, the sum of |right - left| = |P - 2L| (eqs. 11 and 13 of Kegl 2014). The shift rule keeps P and 2L, and so
 // the difference, within int32; the sum over the classes needs 64 bits. Exact.
 struct Edge {
+    static constexpr bool WEIGHS = false;
     i64 sum = 0;
     __device__ __forceinline__ void add(int total, int left)
     {
@@ -22,6 +25,7 @@ struct Edge {
 // The decrease of the weighted Gini impurity, purity(L) + purity(P - L) - purity(P) with purity(S) = sum S_k^2 / sum S_k. In float64,
 // class by class, one rounding an operation; as the bits of a number that is not negative. The constant classifier scores 0.
 struct Gini {
+    static constexpr bool WEIGHS = false;
     double whole_squares = 0.0, left_squares = 0.0, right_squares = 0.0;
     i64 whole_sum = 0, left_sum = 0, right_sum = 0;
     __device__ __forceinline__ void add(int total, int left)
@@ -46,6 +50,7 @@ struct Gini {
 // weight) that is not negative. A cut with a side where that is 0 is no candidate. In float64, one rounding an operation; as the bits of a
 // number that is not negative. The constant classifier scores 0.
 struct Newton {
+    static constexpr bool WEIGHS = false;
     i64 all_g = 0, all_h = 0, left_g = 0, left_h = 0;
     int n_seen = 0;
     __device__ __forceinline__ void add(int total, int left)
@@ -75,6 +80,7 @@ struct Newton {
 // loss(D) = sum sqrt((T_k + D_k) (T_k - D_k)), T_k the class's sum of |quantised| over the root's rows (eq. 4.10 of Appel's thesis). In float64,
 // class by class, one rounding an operation; as the bits of a number that is not negative. The factors are below 2^31 and exact.
 struct Rebel {
+    static constexpr bool WEIGHS = false;
     const i64* sum_abs;  // of the next class
     double whole = 0.0, cut = 0.0;
     __device__ __forceinline__ explicit Rebel(const i64* sum_abs_of_tree) : sum_abs(sum_abs_of_tree) {}
@@ -88,6 +94,37 @@ struct Rebel {
     __device__ __forceinline__ i64 score() const
     {
         const double gain = whole - cut;
+        return gain > 0.0 ? __double_as_longlong(gain) : 0;
+    }
+};
+
+// The decrease of the weighted entropy, (bits(P) - bits(L)) - bits(P - L) with bits(S) = sum S_k minus_log2(S_k / sum S_j) over the
+// classes with S_k > 0. In float64, class by class, one rounding an operation; as the bits of a number that is not negative. The
+// constant classifier scores 0.
+struct Entropy {
+    static constexpr bool WEIGHS = true;
+    const double* coefficients;
+    i64 whole_weight = 0, left_weight = 0;
+    double whole_bits = 0.0, left_bits = 0.0, right_bits = 0.0;
+    __device__ __forceinline__ explicit Entropy(const LogarithmSeries& series) : coefficients(series.coefficients) {}
+    __device__ __forceinline__ void weigh(int total, int left)
+    {
+        whole_weight += total;
+        left_weight += left;
+    }
+    __device__ __forceinline__ double bits(int sum, i64 weight) const
+    {
+        return sum > 0 ? (double)sum * minus_log2((double)sum / (double)weight, coefficients) : 0.0;
+    }
+    __device__ __forceinline__ void add(int total, int left)
+    {
+        whole_bits += bits(total, whole_weight);
+        left_bits += bits(left, left_weight);
+        right_bits += bits(total - left, whole_weight - left_weight);
+    }
+    __device__ __forceinline__ i64 score() const
+    {
+        const double gain = whole_bits - left_bits - right_bits;
         return gain > 0.0 ? __double_as_longlong(gain) : 0;
     }
 };

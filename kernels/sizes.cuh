@@ -62,6 +62,11 @@ enum {
     N_COEFFICIENTS = 11
 };
 
+// What `minus_log2` needs.
+struct LogarithmSeries {
+    double coefficients[N_COEFFICIENTS];  // gpuboost.exactmath.LOG2_COEFFICIENTS
+};
+
 // How `softmax_losses` adds up.
 struct LossSizes {
     int n_rows, n_classes, n_leaves, shift;

@@ -25,6 +25,7 @@
 // Limit, Covertype (290,000 x 7) at 3.35 TB/s: softmax_statistics reads 16 MB for each tree, from the second-level cache, and writes
 // 3.5 MB for each tree; the others read 16 MB, 5 us.
 
+#include "logarithm.cuh"
 #include "rows.cuh"
 #include "sizes.cuh"
 
@@ -136,22 +137,6 @@ softmax_update(double* __restrict__ p, const int* __restrict__ leaf_indices, con
             own[k] = share > lowest ? share : lowest;
         }
     }
-}
-
-// gpuboost.exactmath.minus_log2 of a normal number in (0, 1], operation by operation.
-static __device__ __forceinline__ double minus_log2(double x, const double* coefficients)
-{
-    const u64 bits = (u64)__double_as_longlong(x);
-    double m = __longlong_as_double((i64)((bits & 0x000fffffffffffffull) | 0x3fe0000000000000ull));  // in [1/2, 1)
-    int e = (int)(bits >> 52) - 1022;
-    if (m < 0x1.6a09e667f3bcdp-1) {
-        m = 2.0 * m;
-        e -= 1;
-    }
-    const double s = (m - 1.0) / (m + 1.0), z = s * s;
-    double series = coefficients[0];
-    for (int i = 1; i < N_COEFFICIENTS; ++i) series = series * z + coefficients[i];
-    return -(double)e - s * series;
 }
 
 extern "C" __global__ void __launch_bounds__(256)

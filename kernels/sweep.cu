@@ -11,6 +11,7 @@
 // has_missing  uint8 [n_features padded]: whether missing values must be tried on the right, too
 // sum_abs         int64 [n_trees][n_classes], for Rebel only, from root_totals in init_roots.cu
 // kept         whether histograms lie in their nodes' slots; otherwise in slots 0 (left child or root) and 1 (right child)
+// series          for Entropy only
 // scores       int64 [n_trees][2][n_features of the launch], -1 if a feature has no candidate
 // places       int32 [the same]: 2 * cut + (0 if missing values go left, else 1)
 // best         int64 [n_trees][2]: the best score of the launches so far, for features that come in several launches
@@ -62,6 +63,19 @@ histogram_of(const int* histograms, const i64* node, int tree, int member, Bins 
     return histograms + first * sizes.n_channels;
 }
 
+// The sum of channel `c` over the bins up to a thread's own, without the missing values; for threads with a cut. The whole warp takes part.
+static __device__ __forceinline__ int sum_of_cut(const int* h, const int* of_warp, bool is_cut, int c, int n_channels)
+{
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, bin = threadIdx.x;
+    int left = is_cut ? h[bin * n_channels + c] : 0;
+    for (int d = 1; d < 32; d <<= 1) {
+        const int before = __shfl_up_sync(FULL_WARP, left, d);
+        if (lane >= d) left += before;
+    }
+    for (int w = 0; w < warp; ++w) left += of_warp[w * n_channels + c];
+    return left;
+}
+
 // `of_warp`, int [N_WARPS][n_channels], takes what each warp's bins add up to; `empty` has seen no class yet.
 template <class Criterion>
 static __device__ __forceinline__ void
@@ -91,14 +105,15 @@ sweep(const int* __restrict__ features, const int* __restrict__ bins, const u8* 
     Best best = {-1, NO_PLACE};
     if (32 * warp < own.n) {  // the whole warp or none of it
         Criterion missing_left = empty, missing_right = empty;
+        if constexpr (Criterion::WEIGHS)
+            for (int c = 0; c < sizes.n_classes; ++c) {
+                const int left = sum_of_cut(h, of_warp, is_cut, c, n_channels), total = (int)totals_of(r)[c];
+                missing_left.weigh(total, left + h[MISSING_CODE * n_channels + c]);
+                missing_right.weigh(total, left);
+            }
         bool left_allowed = true, right_allowed = missing;
         for (int c = 0; c < n_channels; ++c) {
-            int left = is_cut ? h[bin * n_channels + c] : 0;
-            for (int d = 1; d < 32; d <<= 1) {
-                const int before = __shfl_up_sync(FULL_WARP, left, d);
-                if (lane >= d) left += before;
-            }
-            for (int w = 0; w < warp; ++w) left += of_warp[w * n_channels + c];
+            const int left = sum_of_cut(h, of_warp, is_cut, c, n_channels);
             const int total = (int)totals_of(r)[c], with_missing = left + h[MISSING_CODE * n_channels + c];
             if (c < sizes.n_classes) {
                 missing_left.add(total, with_missing);
@@ -158,6 +173,16 @@ sweep_rebel(const int* __restrict__ features, const int* __restrict__ bins, cons
     __shared__ Best bests[N_WARPS];
     const Rebel empty(sum_abs + (i64)blockIdx.z * sizes.n_classes);
     sweep<Rebel>(features, bins, has_missing, table, current, histograms, scores, places, sizes, empty, of_warp, bests);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+sweep_entropy(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
+              const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
+              const LogarithmSeries series, i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Best bests[N_WARPS];
+    sweep<Entropy>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Entropy(series), of_warp, bests);
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -63,7 +63,7 @@ def test_structs_are_registered_as_they_are_compiled() -> None:
     """Names, offsets and sizes of all fields, by a kernel that writes down what the compiler makes of the header."""
     require(emulator.unavailable())
     header = kernels.source("bin")
-    defined = dict(re.findall(r"^struct (\w+Sizes) \{\n(.*?)^\};", header, re.MULTILINE | re.DOTALL))
+    defined = dict(re.findall(r"^struct (\w+(?:Sizes|Series)) \{\n(.*?)^\};", header, re.MULTILINE | re.DOTALL))
     assert defined.keys() == kernels.STRUCTS.keys()
     expected, written = [], []
     for name, dtype in kernels.STRUCTS.items():

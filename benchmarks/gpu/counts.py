@@ -62,6 +62,7 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "sweep_gini": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
     "sweep_rebel": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
     "sweep_newton": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
+    "sweep_entropy": lambda w: 3 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
     "choose_split": lambda w: 12.0 * w.features * (1 if w.a["first_member"] == 0 else 2),
     "pop_best_leaf": table_bytes,
     "partition_rows": lambda w: w.rows * (SECTOR + 8.0),

@@ -455,6 +455,17 @@ def test_roots_of_a_batch(candidate: Backend, n_trees: int, n_channels: int) -> 
     assert (nodes[0][:, 0, LEFT] > 0).all()
 
 
+def class_weights(matrix: BinnedMatrix, n_classes: int) -> Rows:
+    """One weight a row, in the column of its class: small weights, zeros, and so exact ties."""
+    n_rows = matrix.codes.shape[1]
+    rows, rng = Rows.random(n_rows, n_classes, 1), np.random.default_rng([n_rows, n_classes, 7])
+    labels = (matrix.codes[0].astype(int) // 3 + rng.integers(0, 2, n_rows)) % n_classes
+    weight = rng.choice([0.0, 0.25, 1.0, 1.5, STATE_FLOOR], n_rows)
+    weight[0] = 1.5
+    state = np.where(labels[:, None] == np.arange(n_classes), weight[:, None], 0.0)
+    return replace(rows, state=state, signs=np.where(state > 0, 1, -1).astype(np.int8))
+
+
 @pytest.mark.parametrize("max_leaves", [2, 9])
 @pytest.mark.parametrize("fraction", [0.0, 0.1])
 @pytest.mark.parametrize(
@@ -464,19 +475,29 @@ def test_roots_of_a_batch(candidate: Backend, n_trees: int, n_channels: int) -> 
 def test_growth_by_gini(
     candidate: Backend, once: Once, n_rows: int, n_features: int, n_channels: int, fraction: float, max_leaves: int
 ) -> None:
-    # One weight a row, in the column of its class: small weights, zeros, and so exact ties.
-    matrix, rows = random_codes(n_rows, n_features, 0), Rows.random(n_rows, n_channels, 1)
-    rng = np.random.default_rng([n_rows, n_channels, 7])
-    labels = (matrix.codes[0].astype(int) // 3 + rng.integers(0, 2, n_rows)) % n_channels
-    weight = rng.choice([0.0, 0.25, 1.0, 1.5, STATE_FLOOR], n_rows)
-    weight[0] = 1.5
-    state = np.where(labels[:, None] == np.arange(n_channels), weight[:, None], 0.0)
-    rows = replace(rows, state=state, signs=np.where(state > 0, 1, -1).astype(np.int8))
+    matrix = random_codes(n_rows, n_features, 0)
+    rows = class_weights(matrix, n_channels)
 
     def stats(backend: Backend) -> Stats:
         return replace(rows.statistics(backend, fraction), criterion="gini")
 
     assert_same_trees(candidate, once, matrix, stats, max_leaves)
+
+
+@pytest.mark.parametrize("max_leaves", [2, 9])
+@pytest.mark.parametrize("fraction", [0.0, 0.1])
+@pytest.mark.parametrize(("n_rows", "n_features", "n_channels"), [(1, 1, 1), (300, 2, 2), (90, 17, 5), (30, 4, 33)])
+def test_growth_by_entropy(
+    candidate: Backend, once: Once, n_rows: int, n_features: int, n_channels: int, fraction: float, max_leaves: int
+) -> None:
+    matrix = random_codes(n_rows, n_features, 0)
+    rows = class_weights(matrix, n_channels)
+
+    def stats(backend: Backend) -> Stats:
+        return replace(rows.statistics(backend, fraction), criterion="entropy")
+
+    expected = assert_same_trees(candidate, once, matrix, stats, max_leaves)
+    assert n_rows < 3 or (expected.nodes[0, :, LEFT] > 0).any()
 
 
 def by_rebel(stats: Stats) -> Stats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
-from gpuboost.backends.cuda.growth_work import GrowthWork, Recording, work_of
+from gpuboost.backends.cuda.growth_work import GrowthWork, Recording, criterion_arguments, work_of
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import Launch, prepare
 from gpuboost.backends.cuda.matrix import CudaMatrix, DeviceColumns
@@ -271,7 +271,7 @@ class CudaGrowth:
             work.table,
             current,
             work.histograms,
-            *([] if work.sum_abs is None else [work.sum_abs]),
+            *criterion_arguments(stats.criterion, work),
             work.scores,
             work.places,
             sizes,

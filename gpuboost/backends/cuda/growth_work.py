@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuboost.backends.criteria import Criterion
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
+from gpuboost.backends.cuda.kernels import Argument
 from gpuboost.backends.cuda.launch import Launch
 from gpuboost.backends.cuda.matrix import DeviceColumns
 from gpuboost.backends.cuda.plan import GrowthPlan
 from gpuboost.backends.frontier import Frontier
+from gpuboost.exactmath import LOG2_COEFFICIENTS
 
 STATISTICS = object()
 """Stands in a recording for the statistics of the round that is replayed."""
@@ -95,3 +98,12 @@ class Recording:
                 item.replace(STATISTICS, quantised).queue(gpu)
             else:
                 gpu.zero(item)
+
+
+def criterion_arguments(criterion: Criterion, work: GrowthWork) -> list[Argument]:
+    """Return what the sweep of this criterion takes besides what all take."""
+    if criterion == "rebel":
+        return [work.sum_abs]
+    if criterion == "entropy":
+        return [{"coefficients": LOG2_COEFFICIENTS}]
+    return []

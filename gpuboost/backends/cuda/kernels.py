@@ -104,6 +104,7 @@ STRUCTS = {
     ),
     "QuantiseSizes": struct("n_rows:i4 n_classes:i4 n_channels:i4 shift:i4"),
     "SoftmaxSizes": struct("n_rows:i4 n_classes:i4 gradient_shift:i4 curvature_shift:i4"),
+    "LogarithmSeries": struct("coefficients:f8[11]"),
     "LossSizes": struct("n_rows:i4 n_classes:i4 n_leaves:i4 shift:i4 lowest:f8 coefficients:f8[11]"),
 }
 """The structs of ``kernels/sizes.cuh``, which kernels take by value."""
@@ -130,7 +131,13 @@ GROWTH = {
         **{
             f"sweep_{criterion}": "features:i4* bins:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
             f"{more}scores:i8* places:i4* sizes:SweepSizes"
-            for criterion, more in (("edge", ""), ("gini", ""), ("newton", ""), ("rebel", "sum_abs:i8* "))
+            for criterion, more in (
+                ("edge", ""),
+                ("gini", ""),
+                ("newton", ""),
+                ("rebel", "sum_abs:i8* "),
+                ("entropy", "series:LogarithmSeries "),
+            )
         },
         "choose_split": "features:i4* bins:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* best_so_far:i8* "
         "sizes:SweepSizes",

@@ -81,6 +81,15 @@ def gini(gpu: EmulatedGpu) -> None:
     same_growth(gpu, coded(codes), lambda backend: replace(stats_of(backend, quantised), criterion="gini"), 7)
 
 
+def entropy(gpu: EmulatedGpu) -> None:
+    """As `gini`: classes without weight, missing values on either side."""
+    rng = np.random.default_rng(6)
+    codes = rng.integers(0, 7, (5, 400))
+    labels = (codes[0] // 2 + rng.integers(0, 2, 400)) % 3
+    quantised = np.where(labels[:, None] == np.arange(3), (rng.integers(0, 4, 400) * (codes[1] > 1))[:, None], 0)
+    same_growth(gpu, coded(codes), lambda backend: replace(stats_of(backend, quantised), criterion="entropy"), 7)
+
+
 def rebel(gpu: EmulatedGpu) -> None:
     """Two stumps side by side by what the best coefficients win, with missing values and counts, and one by ties."""
     gpu.limits = ONE_PROCESSOR
@@ -362,7 +371,7 @@ MUTANTS = {
     "a shuffle in a branch": planted(
         growth,
         "sweep",
-        "const int before = __shfl_up_sync(FULL_WARP, left, d);\n                if (lane >= d) left += before;",
+        "const int before = __shfl_up_sync(FULL_WARP, left, d);\n        if (lane >= d) left += before;",
         "if (lane >= d) left += __shfl_up_sync(FULL_WARP, left, d);",
     ),
     "missing values always go left": planted(growth, "sweep", "right_allowed = missing;", "right_allowed = false;"),
@@ -388,6 +397,16 @@ MUTANTS = {
     "the left side for the edge": planted(rebel, "sweep", "loss(t, total - 2 * left)", "loss(t, total - left)"),
     "the loss, not what is won of it": planted(rebel, "sweep", "gain = whole - cut;", "gain = cut;"),
     "a root in single precision": planted(rebel, "sweep", "return __dsqrt_rn(", "return __fsqrt_rn((float)"),
+    "the entropy forgets the lightest classes": planted(entropy, "sweep", "return sum > 0 ?", "return sum > 1 ?"),
+    "the whole's weight for the right side": planted(
+        entropy, "sweep", "bits(total - left, whole_weight - left_weight)", "bits(total - left, whole_weight)"
+    ),
+    "missing values have no weight": planted(
+        entropy,
+        "sweep",
+        "missing_left.weigh(total, left + h[MISSING_CODE * n_channels + c]);",
+        "missing_left.weigh(total, left);",
+    ),
     "votes where there are none": planted(gini, "partition", "if (c < n_classes) {", "if (c < n_channels) {"),
     # ---- pop_best_leaf
     "the highest of equal nodes": planted(ties, "pop_best_leaf", "node < best)", "node > best)"),
@@ -520,6 +539,7 @@ CASES = {
     "growth": growth,
     "starts": starts,
     "gini": gini,
+    "entropy": entropy,
     "project": project,
     "rebel": rebel,
     "ties": ties,
