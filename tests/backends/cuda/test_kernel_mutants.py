@@ -397,7 +397,6 @@ MUTANTS = {
     "the left side for the edge": planted(rebel, "sweep", "loss(t, total - 2 * left)", "loss(t, total - left)"),
     "the loss, not what is won of it": planted(rebel, "sweep", "gain = whole - cut;", "gain = cut;"),
     "a root in single precision": planted(rebel, "sweep", "return __dsqrt_rn(", "return __fsqrt_rn((float)"),
-    "the entropy forgets the lightest classes": planted(entropy, "sweep", "return sum > 0 ?", "return sum > 1 ?"),
     "the whole's weight for the right side": planted(
         entropy, "sweep", "bits(total - left, whole_weight - left_weight)", "bits(total - left, whole_weight)"
     ),
