@@ -139,7 +139,8 @@ softmax_update(double* __restrict__ p, const int* __restrict__ leaf_indices, con
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+// Four blocks a multiprocessor: left to itself the compiler aims at more and spills on some architectures.
+extern "C" __global__ void __launch_bounds__(256, 4)
 softmax_losses(const double* __restrict__ p, const int* __restrict__ target, const int* __restrict__ frequency_weight,
                const double* __restrict__ weight_scale, const int* __restrict__ leaf_indices, const int* __restrict__ pairs,
                const double* __restrict__ multipliers, const int* __restrict__ candidates, i64* __restrict__ losses,

@@ -164,7 +164,8 @@ sweep_newton(const int* __restrict__ features, const int* __restrict__ bins, con
     sweep<Newton>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Newton(), of_warp, bests);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+// Four blocks a multiprocessor: left to itself the compiler aims at more and spills on some architectures.
+extern "C" __global__ void __launch_bounds__(256, 4)
 sweep_rebel(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
             const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
             const i64* __restrict__ sum_abs, i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
@@ -185,7 +186,8 @@ sweep_entropy(const int* __restrict__ features, const int* __restrict__ bins, co
     sweep<Entropy>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Entropy(series), of_warp, bests);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+// Four blocks a multiprocessor: left to itself the compiler aims at more and spills on some architectures.
+extern "C" __global__ void __launch_bounds__(256, 4)
 choose_split(const int* __restrict__ features, const int* __restrict__ bins, i64* __restrict__ table, const i64* __restrict__ current,
              const int* __restrict__ histograms, const i64* __restrict__ scores, const int* __restrict__ places,
              i64* __restrict__ best_so_far, const SweepSizes sizes)
