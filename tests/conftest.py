@@ -33,6 +33,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(trylast=True)  # the candidates of a case come one after another
+def pytest_configure(config: pytest.Config) -> None:
+    """With pytest-xdist, which may be missing on a machine with a card, tests that share an oracle stay in one process."""
+    if getattr(config.option, "dist", "no") == "load":
+        config.option.dist = "loadgroup"
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Let every test that asks for a ``candidate`` meet all backends but the reference."""
     if "candidate" in metafunc.fixturenames:
