@@ -793,7 +793,7 @@ def test_order_of_rows_does_not_matter(candidate: Backend, number: int) -> None:
     case = Case(number)
     data = case.data(0)
     order = np.random.default_rng(number).permutation(len(data.X))
-    one, other = (fit(case.booster, d, candidate, case.n_rounds) for d in (data, data.take(order)))
+    one, other = (fit(case.booster, d, candidate, case.n_rounds) for d in (data, data.subset(order)))
     assert digest(one.trees, data.n_classes) == digest(other.trees, data.n_classes)
     assert {k: v for k, v in one.history.items() if k != "seconds"} == {
         k: v for k, v in other.history.items() if k != "seconds"

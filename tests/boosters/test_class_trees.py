@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
+from gpuboost.backends.criteria import purity
 from gpuboost.backends.frontier import as_float
-from gpuboost.backends.reference.backend import NumpyBackend, purity
+from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.gamble import Gamble, best_step, newton_values, shortened_newton_values
 from gpuboost.boosters.samme import SAMME, discrete_values, real_values
 from gpuboost.learners.class_tree import ClassTree
@@ -75,7 +76,7 @@ def test_purity_against_fractions() -> None:
     for _ in range(50):
         sums = rng.integers(0, 1 << 26, int(rng.integers(1, 6)))
         exact = sum(Fraction(int(s)) ** 2 for s in sums) / max(int(sums.sum()), 1)
-        assert purity(sums) == pytest.approx(float(exact), rel=1e-15)
+        assert purity(sums, len(sums)) == pytest.approx(float(exact), rel=1e-15)
 
 
 @pytest.mark.parametrize("seed", range(20))

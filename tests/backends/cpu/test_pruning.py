@@ -21,9 +21,8 @@ from gpuboost.backends.cpu.loops.arguments import Columns, Rule
 from gpuboost.backends.cpu.pruning import heavy, pruned_search
 from gpuboost.backends.cpu.pruning.bounds import to_bounds
 from gpuboost.backends.cpu.pruning.growth import ADDED_HEAVY, ADDED_LIGHT
-from gpuboost.backends.cpu.pruning.policy import FIRST_WAIT, LAST_WAIT
 from gpuboost.backends.cpu.pruning.pruned_search import PrunedSearch
-from gpuboost.backends.cpu.pruning.tuner import PruningTuner
+from gpuboost.backends.cpu.pruning.tuner import FIRST_WAIT, LAST_WAIT, PruningTuner
 from gpuboost.backends.cpu.threads import Team
 from gpuboost.backends.criteria import EDGE, GINI, REBEL
 from gpuboost.backends.frontier import FEATURE, GAIN, LEFT, START, STOP, Frontier, GrowthScope

@@ -72,14 +72,16 @@ def test_statistics_on_any_grid(cuda: CudaBackend, n_rows: int, n_classes: int) 
     flipped = np.column_stack([units * signs * table[leaf_index], counts])
     on_device = [cuda.put(a) for a in (state, signs, frequency_weight)]
     for blocks, block in LAUNCHES:
-        sums, sums, sum_abs, flipped_sums = (zeros(cuda, n) for n in (n_classes, n_classes + 1, n_classes, n_classes + 1))
+        of_channels, sums, sum_abs, flipped_sums = (
+            zeros(cuda, n) for n in (n_classes, n_classes + 1, n_classes, n_classes + 1)
+        )
         out, flipped_out = (cuda.gpu.empty(quantised.shape, np.int32) for _ in range(2))
 
         def run(name: str, *arguments: Any, blocks: int = blocks, block: int = block) -> None:
             launch(cuda.gpu, name, (blocks,), arguments, block=block)
 
-        run("channel_sums", on_device[0], on_device[2], None, sums, n_rows, n_classes, 1)
-        assert cuda.get(sums).tolist() == units.sum(axis=0).tolist()
+        run("channel_sums", on_device[0], on_device[2], None, of_channels, n_rows, n_classes, 1)
+        assert cuda.get(of_channels).tolist() == units.sum(axis=0).tolist()
         run("quantise", *on_device, cuda.put(counts), None, out, sums, sum_abs, n_rows, n_classes, n_classes + 1, 1)
         assert cuda.get(out).tolist() == quantised.tolist()
         assert cuda.get(sums).tolist() == quantised.sum(axis=0).tolist()
