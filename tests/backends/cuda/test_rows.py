@@ -82,7 +82,8 @@ def test_statistics_on_any_grid(cuda: CudaBackend, n_rows: int, n_classes: int) 
 
         run("channel_sums", on_device[0], on_device[2], None, of_channels, n_rows, n_classes, 1)
         assert cuda.get(of_channels).tolist() == units.sum(axis=0).tolist()
-        run("quantise", *on_device, cuda.put(counts), None, out, sums, sum_abs, n_rows, n_classes, n_classes + 1, 1)
+        sizes = {"n_rows": n_rows, "n_classes": n_classes, "n_channels": n_classes + 1, "shift": 1}
+        run("quantise", *on_device, cuda.put(counts), None, out, sums, sum_abs, sizes)
         assert cuda.get(out).tolist() == quantised.tolist()
         assert cuda.get(sums).tolist() == quantised.sum(axis=0).tolist()
         assert cuda.get(sum_abs).tolist() == units.sum(axis=0).tolist()
