@@ -32,11 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, metavar="N", help="how often a training is killed and resumed, in place of 3")
 
 
-@pytest.hookimpl(trylast=True)  # the candidates of a case come one after another
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """With pytest-xdist, which may be missing on a machine with a card, tests that share an oracle stay in one process."""
     if getattr(config.option, "dist", "no") == "load":
         config.option.dist = "loadgroup"
+    if hasattr(config, "workerinput"):  # a worker reads the command line, not what has become of it
+        config.option.loadgroup = True
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -58,7 +60,9 @@ def case_of(item: pytest.Item) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the backend that they are parametrized with; keep those that share an oracle in one process."""
+    """Mark tests by the backend that they are parametrized with; bring those together that share an oracle."""
+    first: dict[str, int] = {}
+    items.sort(key=lambda item: first.setdefault(case_of(item), len(first)))  # the candidates of a case in succession
     for item in items:
         backend = backend_of(item)
         fixtures = getattr(item, "fixturenames", ())

@@ -104,3 +104,10 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     with contextlib.suppress(RuntimeError):  # numba found no directory that it can write to
         loop._cache = Cache(function)
     return loop  # type: ignore[no-any-return]
+
+
+@compiled
+def copy(out: Array, values: Array) -> None:
+    """Write the values to the first entries of ``out``. To assign an array to a slice takes seconds to compile."""
+    for i in range(len(values)):
+        out[i] = values[i]

@@ -180,6 +180,8 @@ class NumpyBackend(NumpySoftmax, Backend):
         for f in frontier.work.features:
             h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
             for cut in range(1, len(h)):
+                if cut > 1 and not h[cut].any():
+                    continue  # the same left side as before, and the first of equals is taken
                 for missing_left in (1, 0):
                     left = h[1 : cut + 1].sum(axis=0) + missing_left * h[MISSING_CODE]
                     edges = total - 2 * left

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.jit import Array, Int, compiled, copy
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Rule, Trees
 from gpuboost.backends.cpu.loops.histograms import TOGETHER, histogram, histogram_of_classes, root_histograms
 from gpuboost.backends.cpu.loops.splits import evaluate_siblings
@@ -102,7 +102,7 @@ def divide(blocks: Array, rows: Array, buffer: Array, start: Int, stop: Int, nod
         n_left += goes_left
         n_right += not goes_left
     middle = start + n_left
-    rows[middle:stop] = buffer[:n_right]
+    copy(rows[middle:stop], buffer[:n_right])
     return middle
 
 
@@ -152,7 +152,10 @@ def order_children(nodes: Array, current: int) -> tuple[Int, Int]:
 @compiled
 def hold_all(roots: Array, n_rows: int) -> bool:
     """Return whether the table rows of roots, shape (n_trees, 10), own all rows."""
-    return (roots[:, STOP] - roots[:, START] == n_rows).all()  # type: ignore[no-any-return]
+    n_partial = 0
+    for t in range(len(roots)):
+        n_partial += roots[t, STOP] - roots[t, START] != n_rows
+    return n_partial == 0
 
 
 @compiled

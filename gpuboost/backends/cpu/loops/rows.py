@@ -36,12 +36,21 @@ def bin_columns(lo: int, hi: int, values: Array, cut_values: Array, cut_offsets:
 
 
 @compiled
+def largest_of(values: Array) -> Float:
+    """Return the largest value, at least 0."""
+    largest = 0.0
+    for c in range(len(values)):
+        largest = values[c] if values[c] > largest else largest
+    return largest
+
+
+@compiled
 def maximum(lo: int, hi: int, state: Array) -> Float:
     largest = np.zeros(state.shape[1])
     for i in range(lo, hi):
         for c in range(state.shape[1]):
             largest[c] = state[i, c] if state[i, c] > largest[c] else largest[c]
-    return largest.max()
+    return largest_of(largest)
 
 
 @compiled
@@ -85,7 +94,7 @@ def reweight(lo: int, hi: int, state: Array, signs: Array, leaf_index: Array, ta
             product = product if w > 0.0 else 0.0
             state[i, c] = product
             largest[c] = product if product > largest[c] else largest[c]
-    return largest.max()
+    return largest_of(largest)
 
 
 @compiled
@@ -231,7 +240,10 @@ def add_scores(lo: int, hi: int, scores: Array, leaf_index: Array, values: Array
     n_moved = 0
     for k in range(n_classes):
         moved[n_moved] = k
-        n_moved += (values[:, k] != 0.0).any()
+        for g in range(len(values)):
+            if values[g, k] != 0.0:
+                n_moved += 1
+                break
     for i in range(lo, hi):
         g = leaf_index[i]
         if n_moved == n_classes:

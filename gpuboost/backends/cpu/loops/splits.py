@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, compiled
+from gpuboost.backends.cpu.jit import Array, compiled, copy
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Node, Rule, Siblings, SweepScratch
 from gpuboost.backends.cpu.loops.histograms import fill_skipped_bin
 from gpuboost.backends.cpu.loops.sweeps import Best, constant_score, sweep, worth
@@ -18,8 +18,7 @@ from gpuboost.backends.frontier import BASELINE, CUT, FEATURE, KEY, MISSING_LEFT
 def padded_sums(total: Array, n_channels: int) -> Array:
     """Return channel sums in int32, padded with zeros."""
     sums = np.zeros(n_channels, np.int32)
-    for c in range(len(total)):
-        sums[c] = total[c]
+    copy(sums, total)
     return sums
 
 
@@ -54,7 +53,7 @@ def store_split(best: Best, bin_offsets: Array, histogram: Array, node: Array, t
     score, feature, cut, missing_left = best
     node[FEATURE], node[CUT], node[MISSING_LEFT] = feature, cut, missing_left
     node[KEY] = score - node[BASELINE]
-    edges[:] = total
+    copy(edges, total)
     if feature >= 0:
         first = bin_offsets[feature]
         for b in range(first + 1 - missing_left, first + cut + 1):

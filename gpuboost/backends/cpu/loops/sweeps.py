@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends import criteria
-from gpuboost.backends.cpu.jit import Array, Float, Int, compiled
+from gpuboost.backends.cpu.jit import Array, Float, Int, compiled, copy
 from gpuboost.backends.cpu.loops import logarithm  # noqa: F401  (makes `minus_log2` known to the compiler)
 from gpuboost.backends.cpu.loops.arguments import Columns, Node, Rule, SweepScratch
 from gpuboost.backends.cpu.loops.histograms import add_row
@@ -61,7 +61,7 @@ def sweep_edge(
     first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
     score, feature, chosen, side = best
     flat = histogram.reshape(-1)
-    edges[:] = start
+    copy(edges, start)
     if not columns.has_missing[f]:  # missing-left and missing-right are the same; left comes first
         for cut in range(1, n_bins - 1):
             at = (first + cut) * n_channels
@@ -138,7 +138,8 @@ def sweep_gini(f: int, columns: Columns, histogram: Array, node: Node, rule: Rul
     most = np.int64(score).view(np.float64)
     flat, n_sides = histogram.reshape(-1), 2 if columns.has_missing[f] else 1
     both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the left and on the right
-    flat_both, bounds = both.reshape(-1), np.full(2, np.inf)
+    flat_both, bounds = both.reshape(-1), np.empty(2, np.float64)
+    bounds[0], bounds[1] = np.inf, np.inf
     add_row(flat_both, 0, flat, first + MISSING_CODE, n_channels, ())
     slack = rounding(start, n_classes)
     for cut in range(1, n_bins + n_sides - 2):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.jit import Array, Int, compiled, copy
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Node, Rule, Siblings, SweepScratch, Trees
 from gpuboost.backends.cpu.loops.growth import order_children, partition, pop_best_leaf, tree_of
 from gpuboost.backends.cpu.loops.histograms import add_row, fill_skipped_bin, histogram, histogram_of_classes
@@ -103,7 +103,8 @@ def prepare(
         else:
             add_row(flat_heavy, small, flat_q, row, n_channels, lanes)
     if large >= 0:
-        heavy[large] = heavy[parent] - heavy[small]
+        for c in range(n_channels):
+            heavy[large, c] = heavy[parent, c] - heavy[small, c]
     return small, large
 
 
@@ -111,7 +112,7 @@ def prepare(
 def class_masses(tree: GrowingTree, split: RowSplit, rule: Rule) -> Array:
     """Return the sums of abs(quantised) over the root's heavy rows and over all its rows, for the criterion "rebel"."""
     masses = np.zeros((2, len(tree.sum_abs)), np.int64)
-    masses[1] = tree.sum_abs
+    copy(masses[1], tree.sum_abs)
     if rule.criterion == REBEL:
         for i in range(tree.nodes[0, START], split.stops[0, HEAVY]):
             for c in range(masses.shape[1]):
@@ -209,7 +210,7 @@ def finish_node(
     nodes, edges, n_blocks, heavy = tree.nodes, tree.edges[m], len(columns.blocks), split.heavy[m]
     first, heavy_stop, light_stop = nodes[m, START], split.stops[m, HEAVY], split.stops[m, LIGHT]
     light, bounds = memory.light[s], memory.bounds[s]
-    total = np.zeros_like(heavy)
+    total = np.zeros(len(heavy), np.int32)
     for c in range(rule.n_classes):
         total[c] = tree.totals[m, c]
         edges[c] = total[c]
