@@ -12,6 +12,11 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from tests.candidates import SLOW, candidates
 from tests.problems import cpu_backend
 
+APART = ("backends/cuda/test_kernels_sanitized.py", "backends/cuda/test_kernel_mutants.py", "cuda_on_cpu/")
+"""Long tests that compile no loops of the CPU backend: each may run in any process."""
+FIRST = ("backends/test_conformance.py", *APART, "backends/cpu/test_pruning.py")
+"""The long work comes first: while one process compiles most of the loops for all, others find what needs none."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -34,9 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """With pytest-xdist, which may be missing on a machine with a card, tests that share an oracle stay in one process."""
+    """With pytest-xdist, which may be missing on a machine with a card, the tests of a file stay in one process."""
     if getattr(config.option, "dist", "no") == "load":
-        config.option.dist = "loadgroup"
+        config.option.dist, config.option.loadscopereorder = "loadgroup", False
     if hasattr(config, "workerinput"):  # a worker reads the command line, not what has become of it
         config.option.loadgroup = True
 
@@ -60,9 +65,10 @@ def case_of(item: pytest.Item) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the backend that they are parametrized with; bring those together that share an oracle."""
-    first: dict[str, int] = {}
-    items.sort(key=lambda item: first.setdefault(case_of(item), len(first)))  # the candidates of a case in succession
+    """Mark tests by the backend that they are parametrized with; bring those together that share an oracle or a file."""
+    cases: dict[str, int] = {}
+    items.sort(key=lambda item: cases.setdefault(case_of(item), len(cases)))  # the candidates of a case in succession
+    items.sort(key=lambda item: [place not in item.nodeid for place in FIRST])
     for item in items:
         backend = backend_of(item)
         fixtures = getattr(item, "fixturenames", ())
@@ -72,8 +78,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("gpu")
         if backend in SLOW:
             item.add_marker("slow")
-        if "once" in fixtures:
-            item.add_marker(pytest.mark.xdist_group(case_of(item)))
+        apart = any(place in item.nodeid for place in APART)
+        item.add_marker(pytest.mark.xdist_group(item.nodeid if apart else item.nodeid.partition("::")[0]))
 
 
 class Shared:

@@ -14,6 +14,7 @@ from packaging.version import Version
 
 import gpuboost
 from gpuboost.backends.cuda import availability, kernels
+from gpuboost.registry import ALGORITHMS
 
 ROOT = Path(__file__).resolve().parent.parent
 GITHUB = ROOT / ".github"
@@ -147,3 +148,13 @@ def test_readme_names_the_right_distribution() -> None:
     assert wrong.search("pip install 'gpuboost[cuda12]'")
     assert not wrong.search("pip install -q . && python -m gpuboost demo; pip install gpuboost-ml")
     assert not wrong.search(README)
+
+
+def test_the_readme_lists_every_algorithm_and_its_estimator() -> None:
+    rows = [line.split("|") for line in README.splitlines() if line.startswith("|")]
+    listed = {}
+    for cells in rows:
+        if len(cells) == 7 and "Classifier`" in cells[3]:
+            names, classes = (re.findall(r"`([^`]+)`", cells[i]) for i in (4, 3))
+            listed |= dict(zip([name.strip('"') for name in names], classes, strict=True))
+    assert listed == {name: algorithm.estimator for name, algorithm in ALGORITHMS.items()}

@@ -191,6 +191,10 @@ HOSTILE = {
     "column names": (put("feature_names", ["a"]), "1 column names for 4 columns"),
     "truth for a number": (put("n_features", True), "'n_features' in its header is True"),
     "unknown parameter": (lambda content, arrays: content["parameters"].update(device="cuda"), "has no parameter 'device'"),
+    "a parameter by two names": (
+        lambda content, arrays: content["parameters"].update(row_fraction=0.5, subsample=0.5),
+        "by its present name and by an earlier one",
+    ),
     "wrong parameter": (lambda content, arrays: content["parameters"].update(n_estimators=-1), "n_estimators must be"),
     "unknown value": (lambda content, arrays: content["parameters"].update(loss={"eval": "1"}), "is not understood"),
     "missing entry": (lambda content, arrays: content.pop("seed"), "its header has no 'seed'"),
