@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
-from gpuboost.backends.statistics import Counts, Device, SoftmaxRows, Stats
+from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.binning import BinMapper, BinnedMatrix, bin_block
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
@@ -177,44 +177,23 @@ class Backend(ABC):
 
     @abstractmethod
     def softmax_statistics(
-        self,
-        rows: SoftmaxRows,
-        pairs: NDArray[np.int64],
-        gradient_shift: int,
-        curvature_shift: int,
-        counts: Counts,
-        weights: Device | None = None,
+        self, rows: SoftmaxRows, pairs: NDArray[np.int64], shifts: Shifts, counts: Counts, weights: Device | None = None
     ) -> Stats:
         """Return the statistics of a batch of Newton trees, with the criterion "newton". Exact. Valid until the next call.
 
-        The channels are ``g``, the weights (n_rows,) int32 if given, ``h``, and the counts.
-
-        Parameters
-        ----------
-        rows : SoftmaxRows
-        pairs : ndarray of int64, shape (n_trees, 2)
-            The base class and the class of each tree. With the units ``G_k = rint(2**gradient_shift (f g_k))`` its ``g`` is
-            ``frequency_weight (G_k - G_base)`` and its ``h`` is ``frequency_weight rint(2**curvature_shift (f ((h_base + h_k) +
-            2 (p_base p_k))))`` (eqs. 10 and 11 of Li 2010). A base class of -1 is none: the terms with it are left out.
+        The channels are ``g``, the weights (n_rows,) int32 if given, ``h``, and the counts. ``pairs`` (n_trees, 2) are the base
+        class and the class of each tree. With the units ``G_k = rint(2**gradient_shift (f g_k))`` its ``g`` is
+        ``frequency_weight (G_k - G_base)`` and its ``h`` is ``frequency_weight rint(2**curvature_shift (f ((h_base + h_k) + 2
+        (p_base p_k))))`` (eqs. 10 and 11 of Li 2010). A base class of -1 is none: the terms with it are left out.
         """
 
     @abstractmethod
-    def softmax_update(
-        self, p: Device, leaf_indices: Device, pairs: NDArray[np.int64], multipliers: NDArray[np.float64], trees: Sequence[int]
-    ) -> None:
-        """Take some trees of a batch into the probabilities ``p``, in place.
+    def softmax_update(self, p: Device, steps: SoftmaxSteps, trees: Sequence[int]) -> None:
+        """Take some trees of a batch into the probabilities ``p`` (n_rows, n_classes), in place.
 
         In the order of ``trees`` ``p[i, k]`` is multiplied by ``multipliers[t, leaf_indices[t, i], 0]``, and that of the base
         class, if there is one, by ``multipliers[t, leaf_indices[t, i], 1]``. Then a row is divided by its sum, taken in class
         order, and no entry falls below `gpuboost.fixedpoint.STATE_FLOOR`.
-
-        Parameters
-        ----------
-        p : device array of float64, shape (n_rows, n_classes)
-        leaf_indices : device array of int, shape (n_trees, n_rows)
-        pairs : ndarray of int64, shape (n_trees, 2)
-        multipliers : ndarray of float64, shape (n_trees, n_leaves, 2)
-        trees : sequence of int
         """
 
     @abstractmethod
@@ -223,26 +202,11 @@ class Backend(ABC):
 
     @abstractmethod
     def softmax_losses(
-        self,
-        rows: SoftmaxRows,
-        leaf_indices: Device,
-        pairs: NDArray[np.int64],
-        multipliers: NDArray[np.float64],
-        candidates: Sequence[Sequence[int]],
-        shift: int,
+        self, rows: SoftmaxRows, steps: SoftmaxSteps, candidates: Sequence[Sequence[int]], shift: int
     ) -> NDArray[np.int64]:
         """Return the log-loss that the rows of each class would have after each of several selections of the trees.
 
         Each has the trees ``candidates[j]`` alone, and probabilities as after `softmax_update`. The rows are left as they are.
-
-        Parameters
-        ----------
-        rows : SoftmaxRows
-        leaf_indices : device array of int, shape (n_trees, n_rows)
-        pairs : ndarray of int64, shape (n_trees, 2)
-        multipliers : ndarray of float64, shape (n_trees, n_leaves, 2)
-        candidates : sequence of sequences of int
-        shift : int
 
         Returns
         -------

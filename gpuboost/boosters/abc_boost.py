@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.statistics import Counts
+from gpuboost.backends.statistics import Counts, SoftmaxSteps
 from gpuboost.boosters.base import Booster, Metric, Problem, Round
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
-from gpuboost.boosters.softmax import Pairs, Probabilities
+from gpuboost.boosters.softmax import Pairs, Probabilities, multipliers
 from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.newton_trees import grow_newton_trees
 
@@ -71,21 +71,22 @@ class ABCBoost(Booster[Probabilities]):
         while state.largest_miss() >= FITTED:
             candidates = self.candidates(state) if self.base_class == "search" and t % self.gap == 0 else []
             pairs = class_pairs(n_classes, candidates or ([] if base is None else [base]))
-            stats, g_shift, h_shift = state.statistics(pairs, counts, weights)
+            stats, (g_shift, h_shift) = state.statistics(pairs, counts, weights)
             scope = self.sampling.draw(t, backend, data, stats)
             grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes, scope)
             steps = self.steps(grown.gradient, grown.curvature, h_shift - g_shift, n_classes, has_base=pairs[0, 0] >= 0)
+            batch = SoftmaxSteps(grown.leaf_indices, pairs, multipliers(steps))
             metrics: dict[str, Metric] = {"candidate_losses": []}
             chosen: Sequence[int] = range(len(pairs))
             if candidates:
                 selections = [np.flatnonzero((pairs == b).any(axis=1)).tolist() for b in candidates]
-                losses = state.losses(grown.leaf_indices, pairs, steps, selections)
+                losses = state.losses(batch, selections)
                 best = int(np.argmin(losses))  # the lowest class of equals
                 base, chosen = candidates[best], selections[best]
                 metrics["candidate_losses"] = losses
             unit = np.ldexp(1.0, (0 if weights is not None else h_shift) - 2 * g_shift) / state.n_rows
             trees = [grown.tree(i, tree_values(pairs[i], steps[i], n_classes), float(unit)) for i in chosen]
-            state.add_trees(grown.leaf_indices, pairs, steps, chosen)
+            state.add_trees(batch, chosen)
             metrics["base_class"] = float("nan") if base is None else base
             yield Round(trees, state.loss(), metrics)
             t += 1
