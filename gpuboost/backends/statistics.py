@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.criteria import CRITERIA, Criterion
 
 Device: TypeAlias = Any
@@ -43,11 +41,11 @@ class Stats:
 
     quantised: Device
     shift: int
-    sum: NDArray[np.int64]
-    sum_abs: NDArray[np.int64]
+    sum: IntArray
+    sum_abs: IntArray
     min_count: int = 0
     criterion: Criterion = "edge"
-    totals: NDArray[np.int64] | None = None
+    totals: IntArray | None = None
     one_hot: bool = False
 
     @property
@@ -122,8 +120,8 @@ class SoftmaxSteps(NamedTuple):
     """
 
     leaf_indices: Device
-    pairs: NDArray[np.int64]
-    multipliers: NDArray[np.float64]
+    pairs: IntArray
+    multipliers: Floats
 
 
 class Shifts(NamedTuple):

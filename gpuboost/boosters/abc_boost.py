@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.statistics import Counts, SoftmaxSteps
 from gpuboost.boosters.base import Booster, Metric, Problem, Round
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
@@ -91,9 +91,7 @@ class ABCBoost(Booster[Probabilities]):
             yield Round(trees, state.loss(), metrics)
             t += 1
 
-    def steps(
-        self, gradient: NDArray[np.int64], curvature: NDArray[np.int64], shift: int, n_classes: int, *, has_base: bool
-    ) -> NDArray[np.float64]:
+    def steps(self, gradient: IntArray, curvature: IntArray, shift: int, n_classes: int, *, has_base: bool) -> Floats:
         """Return what the rows with each index add to the score of its tree's class, shape (n_trees, n_indices).
 
         It is ``nu sum(g) / sum(h)`` (line 7 of algorithm 2), times (K - 1) / K without a base class (line 6 of algorithm 1).
@@ -101,7 +99,7 @@ class ABCBoost(Booster[Probabilities]):
         newton = np.ldexp(np.where(curvature > 0, gradient / np.maximum(curvature, 1), 0.0), shift)
         newton = np.clip(newton if has_base else (n_classes - 1) / n_classes * newton, -LARGEST_STEP, LARGEST_STEP)
         limit = LARGEST_MOVE / n_classes
-        steps: NDArray[np.float64] = np.clip(self.learning_rate * newton, -limit, limit)
+        steps: Floats = np.clip(self.learning_rate * newton, -limit, limit)
         return steps
 
     def candidates(self, state: Probabilities) -> list[int]:
@@ -123,7 +121,7 @@ def class_pairs(n_classes: int, bases: Sequence[int]) -> Pairs:
     return np.array([(j, k) for j in range(n_classes) for k in range(j + 1, n_classes) if wanted & {j, k}], np.int64)
 
 
-def tree_values(pair: NDArray[np.int64], steps: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+def tree_values(pair: IntArray, steps: Floats, n_classes: int) -> Floats:
     """Return what the rows with each index add to the scores, shape (n_indices, n_classes)."""
     base, k = pair.tolist()
     values = np.zeros((len(steps), n_classes))

@@ -12,15 +12,13 @@ from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.boosters.base import Booster, Problem, Round
 from gpuboost.boosters.class_trees import LabelWeights, centred
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.boosters.gamble import best_step
 from gpuboost.learners.grown_tree import GrownTree
-
-Floats = NDArray[np.float64]
 
 
 class Regression(Protocol):

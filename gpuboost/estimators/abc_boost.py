@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.base import Metric
 from gpuboost.boosters.class_trees import centred
@@ -20,8 +18,6 @@ from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.samples import Sample
 from gpuboost.links import Link, Softmax
-
-Floats = NDArray[np.float64]
 
 
 class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
@@ -80,7 +76,7 @@ class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
     def _link(self, n_classes: int) -> Link:
         return Softmax()
 
-    def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
+    def _prior_scores(self, positive: IntArray, total: int) -> Floats:
         scores: Floats = centred(log(positive)[None, :])[0]
         return scores
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.inputs.label_values import python_labels
 from gpuboost.plotting.figure import axes_or_new
 from gpuboost.plotting.labels import count_text, percent_text
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 MOST_WITH_SHARES = 12
 """Up to so many classes, cells show their share below the count."""
-
-Floats = NDArray[np.float64]
 
 
 def count(model: Any, X: Any, y: Any, sample_weight: Any, cost_matrix: Any) -> tuple[Floats, list[Any]]:

@@ -9,8 +9,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.plotting.figure import axes_or_new
 from gpuboost.plotting.labels import PLAIN, class_texts, column_names, column_number, text
 from gpuboost.plotting.style import MARKERS, PALETTE, SMALL
@@ -18,7 +18,6 @@ from gpuboost.plotting.style import MARKERS, PALETTE, SMALL
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 LETTERS_ACROSS = 50
 N_SHOWN = 2
 """The title shows that many values of columns that are fixed."""
@@ -42,7 +41,7 @@ class Grid:
 
     x: Floats
     y: Floats
-    classes: NDArray[np.int64]
+    classes: IntArray
     certainty: Floats
 
     @classmethod
@@ -139,7 +138,7 @@ def others(names: list[Any], given: dict[int, float]) -> list[str]:
     return lines
 
 
-def prepared(model: Any, X: Any, y: Any) -> tuple[Any, Floats, NDArray[np.int64] | None]:
+def prepared(model: Any, X: Any, y: Any) -> tuple[Any, Floats, IntArray | None]:
     """Check the model and the rows. Return a copy of the model that takes plain arrays, the rows, and their class numbers."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -194,7 +193,7 @@ def values_between(column: Floats, name: Any, n_points: int) -> Floats:
     return np.linspace(low - margin, high + margin, n_points)
 
 
-def scatter(axes: Axes, rows: Floats, true: NDArray[np.int64]) -> set[int]:
+def scatter(axes: Axes, rows: Floats, true: IntArray) -> set[int]:
     """Draw rows with the markers of their classes, crosses for labels that are no class; return the classes."""
     present = set(np.unique(true).tolist())
     size = float(np.clip(4000 / max(len(rows), 1), 9, 36))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import IntArray
 from gpuboost.backends.cpu.loops import growth as growth_loops
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Rule, Siblings, Trees
 from gpuboost.backends.cpu.loops.growth import of_tree, slots_needed
@@ -23,7 +24,6 @@ from gpuboost.backends.cpu.resources import CpuResources, Scratch
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
 
-IntArray = NDArray[np.int64]
 Histograms = NDArray[np.int32]
 
 

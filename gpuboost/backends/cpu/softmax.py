@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.loops import softmax as softmax_loops
 from gpuboost.backends.cpu.resources import CpuResources
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
-
-IntArray = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class CpuSoftmax(CpuResources, Backend):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import IntArray
 from gpuboost.backends.cuda.gpu import GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import launch
@@ -14,8 +14,6 @@ from gpuboost.backends.cuda.rows import CudaRows, Pending
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.exactmath import LOG2_COEFFICIENTS
 from gpuboost.fixedpoint import STATE_FLOOR
-
-IntArray = NDArray[np.int64]
 
 
 class CudaSoftmax(CudaRows):

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.exactmath import minus_log2
 from gpuboost.fixedpoint import STATE_FLOOR
-
-IntArray = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def complements(p: Floats) -> Floats:

@@ -6,13 +6,12 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.cli import options
 from gpuboost.cli.program import Command
 
-Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Numbers = IntArray
 
 LARGEST_MATRIX = 20
 """The confusion matrix is printed for up to so many classes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import IntArray
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Siblings
 from gpuboost.backends.cpu.loops.growth import of_tree
 from gpuboost.backends.cpu.loops.splits import store_split
@@ -19,7 +20,6 @@ from gpuboost.backends.cpu.search import Search, Work, histogram_shape, histogra
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
 
-IntArray = NDArray[np.int64]
 Histograms = NDArray[np.int32]
 
 FEW = 4
