@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from gpuboost.array_types import Floats
 
 Rows = NDArray[np.intp]
-
-
 Oracle = Callable[[Rows], Any]
 
 

@@ -26,7 +26,6 @@ class Regression(Protocol):
 
     def predict(self, X: Any) -> Floats:
         """Return the values of the functions, shape (n_rows, n_targets)."""
-        ...
 
 
 class WeightedRegressor(Protocol):
@@ -34,7 +33,6 @@ class WeightedRegressor(Protocol):
 
     def fit(self, X: Any, targets: Floats, weights: Floats, seed: Sequence[int]) -> Regression:
         """Fit the columns of ``targets`` (n_rows, n_targets) to X. The same seed asks for the same random choices."""
-        ...
 
 
 @dataclass(frozen=True)

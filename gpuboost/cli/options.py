@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import click
-
-Decorator = Callable[[Any], Any]
 
 
 class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3 only

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
 
+from gpuboost.inputs.parameters import check_integer
 from gpuboost.persistence.model_file import save, to_bytes
 from gpuboost.progress import Progress
 
@@ -63,10 +63,7 @@ class Checkpoint:
     extra: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.every, Integral) or isinstance(self.every, bool):
-            raise TypeError(f"every must be an integer of at least 1, got {self.every!r}")
-        if self.every < 1:
-            raise ValueError(f"every must be an integer of at least 1, got {self.every!r}")
+        check_integer("every", self.every, 1)
         folder = os.path.dirname(os.path.realpath(self.path))
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"the folder of the checkpoint {os.fspath(self.path)!r} is not there: {folder!r}")
