@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
@@ -43,16 +42,14 @@ class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
     min_samples_leaf: int = 10
     learning_rate: float = 0.1
 
+    _loss: ClassVar[Literal["logit", "mart"]] = "logit"
+    """The loss of a class that has no such parameter, see `ABCBoost`."""
     _metrics: ClassVar[Mapping[str, Metric]] = MappingProxyType({"base_class": float("nan"), "candidate_losses": []})
 
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_integer("min_samples_leaf", self.min_samples_leaf, 1, parameters.MAX_ROWS)
         parameters.check_learning_rate(self.learning_rate)
-
-    @abstractmethod
-    def _loss(self) -> Literal["logit", "mart"]:
-        """Return the loss, see `ABCBoost`."""
 
     def _base(self, encoder: LabelEncoder) -> Literal["search"] | int | None:
         return None
@@ -62,7 +59,7 @@ class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
         kept = previous.n_estimators_ if previous else 0  # early stopping keeps the history of the rounds that it drops
         last = previous.history_["base_class"][kept - 1 : kept] if previous else []
         return ABCBoost(
-            loss=self._loss(),
+            loss=getattr(self, "loss", self._loss),
             base_class=self._base(encoder),
             gap=int(getattr(self, "gap", 1)),
             n_candidates=getattr(self, "n_candidates", None),
@@ -140,9 +137,6 @@ class ABCBoostClassifier(SoftmaxClassifier):
             parameters.check_integer("n_candidates", self.n_candidates, 1)
         super()._check_own_parameters()
 
-    def _loss(self) -> Literal["logit", "mart"]:
-        return self.loss
-
     def _base(self, encoder: LabelEncoder) -> Literal["search"] | int | None:
         if self.base_class is None:
             return None
@@ -175,9 +169,6 @@ class LogitBoostClassifier(SoftmaxClassifier):
     array([0, 0])
     """
 
-    def _loss(self) -> Literal["logit", "mart"]:
-        return "logit"
-
 
 class MartClassifier(SoftmaxClassifier):
     """MART: a regression tree for each class in every round, cut by least squares (Friedman 2001; algorithm 1 of Li 2010).
@@ -198,5 +189,4 @@ class MartClassifier(SoftmaxClassifier):
     array([0, 0])
     """
 
-    def _loss(self) -> Literal["logit", "mart"]:
-        return "mart"
+    _loss = "mart"
