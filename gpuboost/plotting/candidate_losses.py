@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new, mark_rounds, quiet, scale_from_zero
+from gpuboost.plotting.figure import Axes, axes_or_new, mark_rounds, quiet, scale_from_zero
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import BLUE, ORANGE, SKY
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NONE = 'the history has no losses of candidates: only ABCBoostClassifier with base_class="search" records them'
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuboost.array_types import Floats
 from gpuboost.inputs.label_values import python_labels
-from gpuboost.plotting.figure import axes_or_new
+from gpuboost.plotting.figure import Axes, axes_or_new
 from gpuboost.plotting.labels import count_text, percent_text
 from gpuboost.plotting.matrix import draw_matrix, side
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_WITH_SHARES = 12
 """Up to so many classes, cells show their share below the count."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuboost.costs.matrix import average_cost, check_cost_matrix
 from gpuboost.plotting.confusion import count, draw_confusion
-from gpuboost.plotting.figure import new_figure
+from gpuboost.plotting.figure import Figure, new_figure
 from gpuboost.plotting.matrix import draw_matrix, side
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def costs(model: Any, X: Any, y: Any, cost_matrix: Any, sample_weight: Any, min_cost: bool) -> Figure:

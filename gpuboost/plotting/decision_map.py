@@ -6,17 +6,14 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuboost.array_types import Floats, IntArray
-from gpuboost.plotting.figure import axes_or_new
+from gpuboost.plotting.figure import Axes, axes_or_new
 from gpuboost.plotting.labels import PLAIN, class_texts, column_names, column_number, text
 from gpuboost.plotting.style import MARKERS, PALETTE, SMALL
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LETTERS_ACROSS = 50
 N_SHOWN = 2

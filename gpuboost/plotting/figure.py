@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+    from matplotlib.image import AxesImage as AxesImage
     from matplotlib.lines import Line2D
+else:  # what the annotations of pictures name, while matplotlib is not loaded
+    Axes = Figure = AxesImage = Line2D = Any
 
 LOG_FROM = 20.0
 """Positive values that differ by this factor are drawn on a logarithmic scale."""

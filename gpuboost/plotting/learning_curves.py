@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new, mark_rounds, new_figure, quiet, scale_from_zero
+from gpuboost.plotting.figure import Axes, Figure, axes_or_new, mark_rounds, new_figure, quiet, scale_from_zero
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import GREEN, LINE_STYLES, ORANGE, PINK, RED, SKY
 from gpuboost.stopping import SmoothedError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TITLES = {"loss": "Loss", "error": "Error", "cost": "Mean cost", "edge": "Edge of the weak learner"}
 UNITS = {

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.plotting.figure import Axes, AxesImage
 from gpuboost.plotting.labels import PLAIN, class_texts
 from gpuboost.plotting.style import SMALL
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
 
 MOST_WITH_TEXT = 30
 """Cells of larger matrices are only shaded."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new
+from gpuboost.plotting.figure import Axes, axes_or_new
 from gpuboost.plotting.labels import PLAIN, class_texts, column_names, text
 from gpuboost.plotting.style import BLUE, RED, SMALL, TINY
 from gpuboost.tree import Tree
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ROW, LETTER = 0.42, 0.068
 """Inches from leaf to leaf, and of a letter of the conditions."""
