@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import Axes, axes_or_new, mark_rounds, quiet, scale_from_zero
+from gpuboost.plotting.figure import Axes, axes_or_new, legend_beside, mark_rounds, quiet, scale_from_zero
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import BLUE, ORANGE, SKY
 
@@ -40,6 +40,6 @@ def candidate_losses(run: Run, ax: Any) -> Axes:
     if run.kept is not None:
         mark_rounds(axes, run.kept, run.n_rounds)
     scale_from_zero(axes, y)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
+    legend_beside(axes)
     quiet(axes)
     return axes

@@ -61,19 +61,9 @@ def draw_confusion(axes: Axes, table: Floats, rows: list[Any], classes: Any, *, 
         return f"{number}\n{percent_text(shares[i, j])}" if max(table.shape) <= MOST_WITH_SHARES else number
 
     # The square root makes a share of 1 % visible beside one of 99 %.
-    image = draw_matrix(axes, shares, (rows, classes), cell_text, cmap="Blues", norm=PowerNorm(0.5, 0.0, 1.0))
-    figure = axes.get_figure()
-    assert figure is not None
-    bar = figure.colorbar(
-        image,
-        ax=axes,
-        ticks=[0, 0.01, 0.05, 0.2, 0.5, 1.0],
-        format=FuncFormatter(lambda share, _: f"{100 * share:.0f} %"),
-        shrink=0.8,
-        pad=0.02,
-    )
-    bar.set_label("share of the true class")
-    bar.outline.set_visible(False)
+    norm, percents = PowerNorm(0.5, 0.0, 1.0), FuncFormatter(lambda share, _: f"{100 * share:.0f} %")
+    bar = {"label": "share of the true class", "ticks": [0, 0.01, 0.05, 0.2, 0.5, 1.0], "format": percents}
+    draw_matrix(axes, shares, (rows, classes), cell_text, cmap="Blues", norm=norm, **bar)
     right = sum(table[k, k] for k in range(len(classes)))
     error = percent_text(1.0 - right / table.sum())
     what = f"of a weight of {count_text(table.sum())}" if weighted else f"of {count_text(table.sum())} rows"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.array_types import Floats, IntArray
-from gpuboost.plotting.figure import Axes, axes_or_new
+from gpuboost.plotting.figure import Axes, axes_or_new, legend_beside
 from gpuboost.plotting.labels import PLAIN, class_texts, column_names, column_number, text
 from gpuboost.plotting.style import MARKERS, PALETTE, SMALL
 
@@ -83,15 +83,8 @@ class Grid:
             distance = distance_transform_edt(inside)[1:-1, 1:-1]
             row, column = np.unravel_index(int(distance.argmax()), distance.shape)
             if distance[row, column] * LETTERS_ACROSS >= len(self.x):
-                halo = [withStroke(linewidth=2.5, foreground="white")]
-                axes.text(
-                    *(self.x[column], self.y[row], labels[k]),
-                    ha="center",
-                    va="center",
-                    weight="bold",
-                    path_effects=halo,
-                    **PLAIN,
-                )
+                place, halo = (self.x[column], self.y[row]), [withStroke(linewidth=2.5, foreground="white")]
+                axes.text(*place, labels[k], ha="center", va="center", weight="bold", path_effects=halo, **PLAIN)
 
 
 def decision_map(
@@ -223,16 +216,6 @@ def legend(axes: Axes, model: Any, present: list[int], *, has_rows: bool) -> Non
         for k in present
     ]
     names = ["no class of the model" if k < 0 else labels[k] for k in present]
-    columns = -(-len(names) // 18)
-    key = axes.legend(
-        handles,
-        names,
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        borderaxespad=0.0,
-        frameon=False,
-        ncols=columns,
-        fontsize=SMALL + 1,
-    )
+    key = legend_beside(axes, handles=handles, labels=names, ncols=-(-len(names) // 18), fontsize=SMALL + 1)
     for entry in key.get_texts():
         entry.set_parse_math(False)

@@ -123,14 +123,8 @@ def draw_tree(model: Any, number: int, max_leaves: int, ax: Any) -> Axes:
         if spot.node < 0:
             votes.draw(axes, tree.values[~spot.node], spot.y, start)
         else:
-            axes.text(
-                start,
-                spot.y,
-                f"+ {number_of_leaves(leaves_below(tree, spot.node))}",
-                fontsize=SMALL,
-                va="center",
-                style="italic",
-            )
+            hidden = f"+ {number_of_leaves(leaves_below(tree, spot.node))}"
+            axes.text(start, spot.y, hidden, fontsize=SMALL, va="center", style="italic")
     votes.head(axes, start, len(ends))
     axes.set(xlim=(-0.1, max(start + votes.width + 0.2, 4.4)), ylim=(len(ends) + 0.35, -0.75 - votes.rise / ROW))
     axes.axis("off")
