@@ -78,11 +78,7 @@ def same_file(path: str, other: str) -> bool:
 
 
 def write_predictions(
-    path: str,
-    labels: NDArray[Any],
-    proba: NDArray[np.float64] | None,
-    classes: NDArray[Any],
-    kept: Mapping[str, Any],
+    path: str, labels: NDArray[Any], proba: NDArray[np.float64] | None, classes: NDArray[Any], kept: Mapping[str, Any]
 ) -> None:
     """Write predicted labels, and probabilities if there are some.
 

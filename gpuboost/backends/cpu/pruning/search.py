@@ -306,14 +306,7 @@ def search_feature(
 
 @compiled
 def search_blocks(
-    lo: int,
-    hi: int,
-    columns: Columns,
-    quantised: Array,
-    task: BlockSearch,
-    memory: Memory,
-    rule: Rule,
-    lanes: tuple[int, ...],
+    lo: int, hi: int, columns: Columns, quantised: Array, task: BlockSearch, memory: Memory, rule: Rule, lanes: tuple[int, ...]
 ) -> Int:
     """Sum and search the chosen features of the blocks lo..hi-1. Return the number of (row, feature) pairs that were added.
 
