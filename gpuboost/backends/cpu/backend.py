@@ -87,35 +87,20 @@ class CpuBackend(CpuTrees, CpuSoftmax):
         shift: int,
         counts: Counts | None = None,
     ) -> Stats:
+        (n_rows, n_classes), is_one_hot, scale = state.shape, isinstance(state, OneHot), float(np.ldexp(1.0, shift))
+        # Statistics are never reused: other sets of the same size have some, too.
         if isinstance(state, OneHot):
-            return self._quantise_classes(state, frequency_weight, shift, counts)
-        n_rows, n_classes = state.shape
-        n_channels = n_classes + (counts is not None)
-        quantised = np.zeros(
-            (n_rows, padded(n_channels)), np.int32
-        )  # never reused: other sets of the same size have statistics too
-        scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(row_loops.quantise, n_rows, 4 * state.size, state, signs, frequency_weight, scale, quantised)
-        sums, sum_abs = np.sum(parts, axis=0)
-        if counts is None:
-            return Stats(quantised[None], shift, sums, sum_abs)
-        quantised[:, n_classes] = counts.of_row
-        sums = np.append(sums, counts.of_row.sum(dtype=np.int64))
-        return Stats(quantised[None], shift, sums, sum_abs, counts.minimum)
-
-    def _quantise_classes(self, state: OneHot, frequency_weight: NDArray[np.int32], shift: int, counts: Counts | None) -> Stats:
-        loop, n_rows, n_classes = one_hot.quantise, len(state.label), state.n_classes
-        quantised = np.empty((n_rows, 2 if counts is None else 3), np.int32)
-        scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(
-            loop, n_rows, 4 * n_rows, state.weight, state.label, frequency_weight, scale, n_classes, quantised
-        )
-        sum_abs: IntArray = np.sum(parts, axis=0)
-        if counts is None:
-            return Stats(quantised[None], shift, sum_abs, sum_abs, one_hot=True)
-        quantised[:, COUNT] = counts.of_row
-        sums = np.append(sum_abs, counts.of_row.sum(dtype=np.int64))
-        return Stats(quantised[None], shift, sums, sum_abs, counts.minimum, one_hot=True)
+            quantised, at_count = np.empty((n_rows, 2 if counts is None else 3), np.int32), COUNT
+            arguments = (state.weight, state.label, frequency_weight, scale, n_classes, quantised)
+            sums = sum_abs = np.sum(self.team.map(one_hot.quantise, n_rows, 4 * n_rows, *arguments), axis=0)
+        else:
+            quantised, at_count = np.zeros((n_rows, padded(n_classes + (counts is not None))), np.int32), n_classes
+            parts = self.team.map(row_loops.quantise, n_rows, 4 * state.size, state, signs, frequency_weight, scale, quantised)
+            sums, sum_abs = np.sum(parts, axis=0)
+        if counts is not None:
+            quantised[:, at_count] = counts.of_row
+            sums = np.append(sums, counts.of_row.sum(dtype=np.int64))
+        return Stats(quantised[None], shift, sums, sum_abs, counts.minimum if counts else 0, one_hot=is_one_hot)
 
     def flip(self, stats: Stats, leaf_index: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         quantised = stats.quantised[0]
