@@ -105,24 +105,15 @@ class CpuBackend(CpuTrees, CpuSoftmax):
     def flip(self, stats: Stats, leaf_index: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         quantised = stats.quantised[0]
         out = np.zeros_like(quantised)
-        parts = self.team.map(
-            row_loops.flip, len(quantised), 4 * quantised.size, quantised, leaf_index, signs, stats.n_channels, out
-        )
+        arguments = (quantised, leaf_index, signs, stats.n_channels, out)
+        parts = self.team.map(row_loops.flip, len(quantised), 4 * quantised.size, *arguments)
         return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.sum_abs, stats.min_count)
 
     def leaf_sums(self, stats: Stats, leaf_index: NDArray[Any], n_leaves: int) -> tuple[IntArray, IntArray]:
         quantised = stats.quantised[0]
-        if stats.one_hot:
-            parts = self.team.map(
-                one_hot.leaf_sums, len(quantised), 8 * len(quantised), quantised, leaf_index, n_leaves, stats.n_classes
-            )
-            sums: IntArray = np.sum(parts, axis=0)
-            return sums, sums
-        parts = self.team.map(
-            row_loops.leaf_sums, len(quantised), 8 * quantised.size, quantised, leaf_index, n_leaves, stats.n_classes
-        )
-        sums, sum_abs = np.sum(parts, axis=0)
-        return sums, sum_abs
+        loop, size = (one_hot.leaf_sums, len(quantised)) if stats.one_hot else (row_loops.leaf_sums, quantised.size)
+        sums = np.sum(self.team.map(loop, len(quantised), 8 * size, quantised, leaf_index, n_leaves, stats.n_classes), axis=0)
+        return (sums, sums) if stats.one_hot else (sums[0], sums[1])
 
     def row_weights(self, stats: Stats) -> IntArray:
         quantised = stats.quantised

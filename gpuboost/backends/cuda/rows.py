@@ -200,13 +200,8 @@ class CudaRows:
         sum_abs = self._zeros(n_trees * n_rows)
         first = stats.n_classes - 1 if stats.criterion == "newton" else 0
         grid, block = self._pairs(len(sum_abs), 1)
-        launch(
-            self.gpu,
-            "row_weights",
-            grid,
-            (stats.quantised, sum_abs, len(sum_abs), first, stats.n_classes, n_channels),
-            block=block,
-        )
+        arguments = (stats.quantised, sum_abs, len(sum_abs), first, stats.n_classes, n_channels)
+        launch(self.gpu, "row_weights", grid, arguments, block=block)
         return self.gpu.get(sum_abs).reshape(n_trees, n_rows)
 
     def reweight(self, state: GpuArray, signs: GpuArray, leaf_index: GpuArray, table: Floats) -> Pending:

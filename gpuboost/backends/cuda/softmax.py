@@ -46,13 +46,8 @@ class CudaSoftmax(CudaRows):
         n_channels = 3 + (weights is not None)
         quantised = self.gpu.empty((n_trees, n_rows, n_channels), np.int32)
         sums = self._zeros(2 * n_channels - 1)
-        sizes = {
-            "n_rows": n_rows,
-            "n_classes": n_classes,
-            "gradient_shift": shifts.gradient,
-            "curvature_shift": shifts.curvature,
-        }
-        of_trees = self.put(pairs.astype(np.int32))
+        units = {"gradient_shift": shifts.gradient, "curvature_shift": shifts.curvature}
+        of_trees, sizes = self.put(pairs.astype(np.int32)), {"n_rows": n_rows, "n_classes": n_classes, **units}
         arguments = (*rows, of_trees, weights, counts.of_row, quantised, sums, sizes)
         launch(self.gpu, "softmax_statistics", (self._rows(n_rows), n_trees), arguments)
         sums, sum_abs = np.split(self.gpu.get(sums), [n_channels])
@@ -80,14 +75,8 @@ class CudaSoftmax(CudaRows):
         bounds = np.cumsum([first, *(len(trees) for trees in candidates)])
         of_candidates = np.array([*bounds, *(t for trees in candidates for t in trees)], np.int64)
         losses = self._zeros(len(candidates) * n_classes)
-        sizes = {
-            "n_rows": n_rows,
-            "n_classes": n_classes,
-            "n_leaves": steps.multipliers.shape[1],
-            "shift": shift,
-            "lowest": STATE_FLOOR,
-            "coefficients": LOG2_COEFFICIENTS,
-        }
+        shape = {"n_rows": n_rows, "n_classes": n_classes, "n_leaves": steps.multipliers.shape[1]}
+        sizes = {**shape, "shift": shift, "lowest": STATE_FLOOR, "coefficients": LOG2_COEFFICIENTS}
         arguments = (*rows, *self._batch(steps, of_candidates), losses, sizes)
         grid = (self._rows(n_rows), len(candidates))
         launch(self.gpu, "softmax_losses", grid, arguments, shared_bytes=8 * n_classes)
