@@ -15,6 +15,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError, ModelFormatError
+from gpuboost.messages import did_you_mean
 from gpuboost.registry import ALGORITHMS, __version__, estimator_class, estimator_modules
 
 if TYPE_CHECKING:
@@ -131,8 +132,6 @@ def fit(
     DeviceUnavailableError
         If the device was asked for and cannot be used.
     """
-    from gpuboost.messages import did_you_mean
-
     if algorithm not in ALGORITHMS:
         raise ValueError(
             f"algorithm must be one of {sorted(ALGORITHMS)}, got {algorithm!r}{did_you_mean(str(algorithm), ALGORITHMS)}"

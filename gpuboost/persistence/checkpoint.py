@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuboost.inputs.parameters import check_integer
+from gpuboost.messages import warn
 from gpuboost.persistence.model_file import save, to_bytes
 from gpuboost.progress import Progress
 
@@ -77,8 +78,6 @@ class Checkpoint:
         try:
             save(progress.model(), self.path, self.extra)
         except OSError as error:
-            from gpuboost.messages import warn
-
             warn(
                 f"cannot write the checkpoint of round {progress.n_rounds}: {error}; the training goes on, "
                 "and what was written before stays",
