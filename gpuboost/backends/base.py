@@ -177,8 +177,8 @@ class Backend(ABC):
         """Return the statistics of a batch of Newton trees, with the criterion "newton". Exact. Valid until the next call.
 
         The channels are ``g``, the weights (n_rows,) int32 if given, ``h``, and the counts. ``pairs`` (n_trees, 2) are the base
-        class and the class of each tree. With the units ``G_k = rint(2**gradient_shift (f g_k))`` its ``g`` is
-        ``frequency_weight (G_k - G_base)`` and its ``h`` is ``frequency_weight rint(2**curvature_shift (f ((h_base + h_k) + 2
+        class and the class of each tree. With the units ``G_k = rint(2**shifts.gradient (f g_k))`` its ``g`` is
+        ``frequency_weight (G_k - G_base)`` and its ``h`` is ``frequency_weight rint(2**shifts.curvature (f ((h_base + h_k) + 2
         (p_base p_k))))`` (eqs. 10 and 11 of Li 2010). A base class of -1 is none: the terms with it are left out.
         """
 

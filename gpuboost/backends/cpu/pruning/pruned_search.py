@@ -147,11 +147,9 @@ class Expansion:
         parts, n_added = self.search.count(work, rows, tree.quantised, child)
         memory.counts[ADDED_HEAVY] += n_added
         siblings = Siblings(split.heavy[small], split.heavy[large], child, other)
-        cost, arguments = (
-            child.size * (6 + max(len(parts), 1)),
-            (siblings, self.masses[0], work.rule, memory, parts, work.lanes),
-        )
-        found = self.team.map(growth_loops.sweep_pair, len(work.columns.usable), cost, work.columns, *arguments)
+        cost = child.size * (6 + max(len(parts), 1))
+        arguments = (work.columns, siblings, self.masses[0], work.rule, memory, parts, work.lanes)
+        found = self.team.map(growth_loops.sweep_pair, len(work.columns.usable), cost, *arguments)
         return [max(bests, key=lambda best: best[0]) for bests in zip(*found, strict=True)]  # the first of equals
 
     def finish_node(self, m: int, histogram: Histograms, s: int) -> None:
