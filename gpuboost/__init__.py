@@ -15,6 +15,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError, ModelFormatError
+from gpuboost.messages import did_you_mean
 from gpuboost.registry import ALGORITHMS, __version__, estimator_class, estimator_modules
 
 if TYPE_CHECKING:
@@ -68,25 +69,21 @@ MODULES = (
 )
 """The modules that are loaded when they are asked for, as in ``gpuboost.datasets.make_poker_hands``."""
 
+OTHERS = {
+    "ActiveLearner": "gpuboost.active.learner",
+    "Checkpoint": "gpuboost.persistence.checkpoint",
+    **dict.fromkeys(("cost_scorer", "mean_cost", "min_cost_labels"), "gpuboost.costs.metrics"),
+}
+"""The modules of the names that are loaded when they are asked for, but for the estimators."""
+
 
 def __getattr__(name: str) -> Any:
     """Load an estimator, and scikit-learn with it, or a module when it is asked for: the import stays light."""
     if name in MODULES:
         return importlib.import_module(f"gpuboost.{name}")
-    if name == "ActiveLearner":
-        from gpuboost.active.learner import ActiveLearner
-
-        return ActiveLearner
-    if name == "Checkpoint":
-        from gpuboost.persistence.checkpoint import Checkpoint
-
-        return Checkpoint
-    if name in estimator_modules():
-        return estimator_class(name)
-    if name in ("cost_scorer", "mean_cost", "min_cost_labels"):
-        from gpuboost.costs import metrics
-
-        return getattr(metrics, name)
+    module = (estimator_modules() | OTHERS).get(name)
+    if module is not None:
+        return getattr(importlib.import_module(module), name)
     raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")
 
 
@@ -135,8 +132,6 @@ def fit(
     DeviceUnavailableError
         If the device was asked for and cannot be used.
     """
-    from gpuboost.messages import did_you_mean
-
     if algorithm not in ALGORITHMS:
         raise ValueError(
             f"algorithm must be one of {sorted(ALGORITHMS)}, got {algorithm!r}{did_you_mean(str(algorithm), ALGORITHMS)}"

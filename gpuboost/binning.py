@@ -25,10 +25,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
+
 MISSING_CODE = 0  # the code of NaN in every feature; value bins are 1 .. n_cuts + 1
 MAX_VALUE_BINS = 255  # so that codes fit in uint8
 
-BinBlock = Callable[[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.uint8]], None]
+BinBlock = Callable[[Floats, Floats, IntArray, NDArray[np.uint8]], None]
 
 _BLOCK_BYTES = 4 << 20  # columns are read through contiguous copies of about this size
 _INT64_MAX = 2**63 - 1
@@ -62,7 +64,7 @@ class BinnedMatrix:
         return int(self.codes.shape[1])
 
     @cached_property
-    def bin_offsets(self) -> NDArray[np.int64]:
+    def bin_offsets(self) -> IntArray:
         """Bins of the features before each one, int64 (n_features + 1,): the cumulative `n_bins`."""
         return np.concatenate([[0], np.cumsum(self.n_bins, dtype=np.int64)])
 
@@ -90,8 +92,8 @@ class BinMapper:
         Whether training rows (of non-zero weight) had a NaN.
     """
 
-    cut_values: NDArray[np.float64]
-    cut_offsets: NDArray[np.int64]
+    cut_values: Floats
+    cut_offsets: IntArray
     has_missing: NDArray[np.bool_]
 
     @property
@@ -109,18 +111,13 @@ class BinMapper:
         """Number of bins, int32 (n_features,): ``n_cuts + 1`` of values and the one of missing values."""
         return self.n_cuts + np.int32(2)
 
-    def cuts(self, feature: int) -> NDArray[np.float64]:
+    def cuts(self, feature: int) -> Floats:
         """The ascending cuts of one feature (a view)."""
         return self.cut_values[self.cut_offsets[feature] : self.cut_offsets[feature + 1]]
 
     @classmethod
     def fit(
-        cls,
-        X: NDArray[Any],
-        *,
-        max_bins: int = MAX_VALUE_BINS,
-        integer_weights: NDArray[np.int64] | None = None,
-        n_threads: int = 1,
+        cls, X: NDArray[Any], *, max_bins: int = MAX_VALUE_BINS, integer_weights: IntArray | None = None, n_threads: int = 1
     ) -> BinMapper:
         """Choose the cuts.
 
@@ -151,7 +148,7 @@ class BinMapper:
         rows, units = _existing_rows(integer_weights, X.shape[0])
         dtype = _sorting_dtype(X.dtype)
 
-        def fit_block(first: int, last: int) -> list[tuple[NDArray[np.float64], bool]]:
+        def fit_block(first: int, last: int) -> list[tuple[Floats, bool]]:
             return [_fit_column(c, units, max_bins) for c in _column_block(X, rows, first, last, dtype)]
 
         bounds = list(_block_bounds(X.shape[0] if rows is None else rows.size, X.shape[1], dtype))
@@ -202,12 +199,7 @@ class BinMapper:
         return BinnedMatrix(codes=codes, n_bins=self.n_bins, has_missing=self.has_missing)
 
 
-def bin_block(
-    values: NDArray[np.float64],
-    cut_values: NDArray[np.float64],
-    cut_offsets: NDArray[np.int64],
-    out: NDArray[np.uint8],
-) -> None:
+def bin_block(values: Floats, cut_values: Floats, cut_offsets: IntArray, out: NDArray[np.uint8]) -> None:
     """Encode some features: the reference of the primitive that backends may pass to `BinMapper.transform`.
 
     Parameters
@@ -224,12 +216,7 @@ def bin_block(
         out[f, np.isnan(column)] = MISSING_CODE
 
 
-def _bin_block_by_table(
-    values: NDArray[Any],
-    cut_values: NDArray[np.float64],
-    cut_offsets: NDArray[np.int64],
-    out: NDArray[np.uint8],
-) -> None:
+def _bin_block_by_table(values: NDArray[Any], cut_values: Floats, cut_offsets: IntArray, out: NDArray[np.uint8]) -> None:
     """`bin_block` for integers of at most 16 bits: look up the codes of all 256 or 65536 bit patterns."""
     patterns = values.view(f"u{values.itemsize}")
     numbers = np.arange(256**values.itemsize, dtype=patterns.dtype).view(values.dtype).astype(np.float64)
@@ -247,7 +234,7 @@ def _encoder(dtype: np.dtype[Any], n_rows: int, primitive: BinBlock | None) -> t
     return np.dtype(np.float64), primitive or bin_block
 
 
-def midpoint(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def midpoint(a: Floats, b: Floats) -> Floats:
     """The cuts between float64 values a < b: halfway, never NaN, and always with ``a < cut <= b``.
 
     Infinities count as the largest finite numbers, and the sum cannot overflow. The cut is b where rounding
@@ -258,14 +245,14 @@ def midpoint(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float
     return np.where(middle > a, middle, b) + 0.0  # middle <= b: rounding is monotone, also of subnormal halves
 
 
-def _fit_column(column: NDArray[Any], units: NDArray[np.int64] | None, max_bins: int) -> tuple[NDArray[np.float64], bool]:
+def _fit_column(column: NDArray[Any], units: IntArray | None, max_bins: int) -> tuple[Floats, bool]:
     """Cuts of one feature, and whether it has NaN."""
     values, weights = _distinct(column, units)
     starts = _quantile_starts(weights, max_bins) if values.size > max_bins else np.arange(1, values.size)
     return midpoint(values[starts - 1], values[starts]), bool(np.isnan(column).any())
 
 
-def _distinct(column: NDArray[Any], units: NDArray[np.int64] | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _distinct(column: NDArray[Any], units: IntArray | None) -> tuple[Floats, IntArray]:
     """The ascending distinct numbers of a column (no NaN) and their weights: counts if units is None."""
     kind: Literal["stable"] | None = "stable" if column.itemsize <= 2 else None  # a radix sort
     order = None if units is None else np.argsort(column, kind=kind)
@@ -282,7 +269,7 @@ def _distinct(column: NDArray[Any], units: NDArray[np.int64] | None) -> tuple[ND
     return ordered[firsts].astype(np.float64), weights
 
 
-def _quantile_starts(weights: NDArray[np.int64], max_bins: int) -> NDArray[np.intp]:
+def _quantile_starts(weights: IntArray, max_bins: int) -> NDArray[np.intp]:
     """Where bins start, 0 left out, among more than max_bins distinct values of the given positive weights.
 
     A heavy value gets a bin of its own. The light ones are divided at equal steps of their cumulative weight,
@@ -302,7 +289,7 @@ def _quantile_starts(weights: NDArray[np.int64], max_bins: int) -> NDArray[np.in
     return np.flatnonzero(is_start)[1:]
 
 
-def _heavy(weights: NDArray[np.int64], max_bins: int) -> tuple[NDArray[np.bool_], int]:
+def _heavy(weights: IntArray, max_bins: int) -> tuple[NDArray[np.bool_], int]:
     """Which values are heavy, and how many bins that leaves to the light ones.
 
     Heavy is what weighs at least an equal part of what heavier values leave, in weight and in bins. Of more
@@ -318,7 +305,7 @@ def _heavy(weights: NDArray[np.int64], max_bins: int) -> tuple[NDArray[np.bool_]
         is_heavy |= more
 
 
-def _share_starts(weights: NDArray[np.int64], is_gap: NDArray[np.bool_], max_shares: int, n_spare: int) -> NDArray[np.intp]:
+def _share_starts(weights: IntArray, is_gap: NDArray[np.bool_], max_shares: int, n_spare: int) -> NDArray[np.intp]:
     """Which light value starts each share but the first, for the most shares that add at most n_spare bins.
 
     ``is_gap[i]`` says that heavy values lie between the light values i and i + 1. A new bin starts there
@@ -337,7 +324,7 @@ def _share_starts(weights: NDArray[np.int64], is_gap: NDArray[np.bool_], max_sha
     return np.searchsorted(before, [-(-total * j // n_shares) for j in range(1, n_shares)])
 
 
-def _join_lightest(is_start: NDArray[np.bool_], is_heavy: NDArray[np.bool_], weights: NDArray[np.int64], n: int) -> None:
+def _join_lightest(is_start: NDArray[np.bool_], is_heavy: NDArray[np.bool_], weights: IntArray, n: int) -> None:
     """Join the n lightest runs of light values to the heavy value before them (the first run: after it)."""
     starts = np.flatnonzero(is_start)
     runs = np.flatnonzero(~is_heavy[starts])
@@ -354,9 +341,7 @@ def _checked_matrix(X: NDArray[Any]) -> NDArray[Any]:
     return X
 
 
-def _existing_rows(
-    integer_weights: NDArray[np.int64] | None, n_rows: int
-) -> tuple[NDArray[np.intp] | None, NDArray[np.int64] | None]:
+def _existing_rows(integer_weights: IntArray | None, n_rows: int) -> tuple[NDArray[np.intp] | None, IntArray | None]:
     """Indices of the rows of non-zero weight (None if all) and their weights (None if all equal)."""
     if integer_weights is None:
         return None, None

@@ -11,6 +11,7 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import availability
 from gpuboost.backends.cuda.availability import DeviceProblem
 from gpuboost.errors import DeviceUnavailableError
+from gpuboost.messages import warn
 
 EXPECTED = 'expected "auto", "cpu", "numpy", "cuda", "cuda:<number>" or a CUDA device number'
 
@@ -140,6 +141,4 @@ def notify_once(problem: DeviceProblem) -> None:
     if not availability.gpu_expected():
         logging.getLogger("gpuboost").info(message)
         return
-    from gpuboost.messages import warn
-
     warn(f'{message} (device="cpu" says nothing)')

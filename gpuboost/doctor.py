@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import tempfile
@@ -233,8 +234,6 @@ def main(*, as_json: bool) -> int:
     """Print the report; return 0 if CUDA can be used, else 1."""
     report = examine()
     if as_json:
-        import json
-
         click.echo(json.dumps(report, indent=2))
     else:
         click.echo("\n".join(lines(report)))

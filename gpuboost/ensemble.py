@@ -87,13 +87,7 @@ class Ensemble:
         n = slice(self.node_offset[t], self.node_offset[t + 1])
         leaves = slice(self.leaf_offset[t], self.leaf_offset[t + 1])
         return Tree(
-            self.feature[n],
-            self.cut[n],
-            self.missing_left[n],
-            self.left[n],
-            self.right[n],
-            self.values[leaves],
-            self.gain[n],
+            self.feature[n], self.cut[n], self.missing_left[n], self.left[n], self.right[n], self.values[leaves], self.gain[n]
         )
 
     def trees(self) -> list[Tree]:

@@ -21,9 +21,10 @@ from typing import Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
+
 __all__ = ["exp", "log", "log_sigmoid", "minus_log2", "sigmoid"]
 
-Floats = NDArray[np.float64]
 
 _BLOCK = 8192  # elements: the dozen temporaries of a block stay in a core's second-level cache
 

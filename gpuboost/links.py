@@ -8,9 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.exactmath import exp, log_sigmoid
-
-Floats = NDArray[np.float64]
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 """No probability falls below this: its logarithm stays finite."""

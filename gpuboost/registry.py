@@ -37,10 +37,7 @@ ALGORITHMS = {
         "RebelClassifier", "gpuboost.estimators.rebel", "Appel et al. 2016", "mistakes with different costs: --cost-matrix"
     ),
     "mart": Algorithm(
-        "MartClassifier",
-        "gpuboost.estimators.abc_boost",
-        "Friedman 2001",
-        "gradient boosting: a regression tree a class",
+        "MartClassifier", "gpuboost.estimators.abc_boost", "Friedman 2001", "gradient boosting: a regression tree a class"
     ),
     "logitboost": Algorithm(
         "LogitBoostClassifier", "gpuboost.estimators.abc_boost", "Li 2010", "as mart, split by Newton steps"

@@ -15,11 +15,9 @@ class Stopping(Protocol):
 
     def should_stop(self, errors: Sequence[float]) -> bool:
         """Whether to stop after ``len(errors)`` rounds."""
-        ...
 
     def best(self, errors: Sequence[float]) -> int:
         """Return the number of rounds to keep."""
-        ...
 
 
 @dataclass(frozen=True)

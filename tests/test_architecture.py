@@ -47,7 +47,7 @@ gpuboost.datasets gpuboost.ensemble gpuboost.links
 gpuboost.tree gpuboost.binning
 gpuboost.fixedpoint gpuboost.exactmath
 gpuboost.messages gpuboost.registry
-gpuboost.errors
+gpuboost.errors gpuboost.array_types
 """
 ORDER = {name: number for number, line in enumerate(LAYERS.split("\n")) for name in line.split()}
 DEVICE_WORDS = {"cuda", "cupy", "gpu", "nvrtc", "numba"}

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from gpuboost.active.pools import checked_pool
-from gpuboost.active.utility import Floats, Oracle
+from gpuboost.active.utility import Oracle
+from gpuboost.array_types import Floats
 from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.inputs import parameters
 from gpuboost.inputs.arrays import to_host

@@ -51,12 +51,6 @@ from gpuboost.stopping import Patience
 STRATEGIES = ("margin", "random")
 
 
-# ---- utility ---------------------------------------------------------------------------------------------------------------
-
-
-# ---- the learner -----------------------------------------------------------------------------------------------------------
-
-
 class ActiveLearner:
     """A classifier that asks for the labels which it can learn most from (algorithm 3, "Active GAMBLE").
 
@@ -418,9 +412,3 @@ class ActiveLearner:
             if (again := np.intersect1d(rows, known)).size:
                 raise ValueError(f"indices must be of rows that are in the pool, but row {again[0]} {what}")
         return rows
-
-
-# ---- checks ----------------------------------------------------------------------------------------------------------------
-
-
-# ---- committees ------------------------------------------------------------------------------------------------------------

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.active.utility import Rows
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import frame_columns, frame_names, package, to_numpy
-
-Rows = NDArray[np.intp]
 
 
 def checked_pool(X: Any, name: str = "X") -> Any:

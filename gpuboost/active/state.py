@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from gpuboost.active.utility import Floats, Rows
+from gpuboost.active.utility import Rows
+from gpuboost.array_types import Floats
 
 
 @dataclass(frozen=True)

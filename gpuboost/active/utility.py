@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-
+from gpuboost.array_types import Floats
 
 Rows = NDArray[np.intp]
-
-
 Oracle = Callable[[Rows], Any]
 
 

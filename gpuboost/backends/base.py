@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
-from gpuboost.backends.statistics import Counts, Device, SoftmaxRows, Stats
+from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.binning import BinMapper, BinnedMatrix, bin_block
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
@@ -44,7 +45,7 @@ class Backend(ABC):
     def put(self, array: NDArray[Any]) -> Device:
         """Return a device array with the contents of ``array`` (which may or may not share memory with it)."""
 
-    def put_one_hot(self, state: NDArray[np.float64]) -> Device:
+    def put_one_hot(self, state: Floats) -> Device:
         """Return a row state (n_rows, K) whose rows have one positive entry each, at a sign of +1, and zeros beside it.
 
         A backend may keep it in a form of its own, which its primitives and `get` know. The results are the same.
@@ -64,13 +65,7 @@ class Backend(ABC):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def bin_block(
-        self,
-        values: NDArray[np.float64],
-        cut_values: NDArray[np.float64],
-        cut_offsets: NDArray[np.int64],
-        out: NDArray[np.uint8],
-    ) -> None:
+    def bin_block(self, values: Floats, cut_values: Floats, cut_offsets: IntArray, out: NDArray[np.uint8]) -> None:
         """Write the codes of a block of columns, see `gpuboost.binning.bin_block`."""
         bin_block(values, cut_values, cut_offsets, out)
 
@@ -92,7 +87,7 @@ class Backend(ABC):
         """Return the largest entry of ``state`` (n_rows, C), float64. Exact."""
 
     @abstractmethod
-    def channel_sums(self, state: Device, frequency_weight: Device, shift: int) -> NDArray[np.int64]:
+    def channel_sums(self, state: Device, frequency_weight: Device, shift: int) -> IntArray:
         """Return ``sum_i frequency_weight_i * rint(state_ic * 2**shift)``, shape (C,), summed in int64. Exact."""
 
     @abstractmethod
@@ -123,11 +118,11 @@ class Backend(ABC):
         """Return statistics with ``quantised[i, k]`` times ``signs[leaf_index[i], k]``, -1 or +1; signs (n_leaves, K)."""
 
     @abstractmethod
-    def leaf_sums(self, stats: Stats, leaf_index: Device, n_leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def leaf_sums(self, stats: Stats, leaf_index: Device, n_leaves: int) -> tuple[IntArray, IntArray]:
         """Return the sums of ``quantised`` and of its magnitudes over the rows of each leaf, both (n_leaves, K). Exact."""
 
     @abstractmethod
-    def row_weights(self, stats: Stats) -> NDArray[np.int64]:
+    def row_weights(self, stats: Stats) -> IntArray:
         """Return the boosting weight of each row in every tree of the batch, shape (T, n_rows), on the host. Exact.
 
         That is the sum of abs(quantised) over the classes; with the criterion "newton" it is the curvature, the last of the
@@ -135,7 +130,7 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def reweight(self, state: Device, signs: Device, leaf_index: Device, table: NDArray[np.float64]) -> SupportsFloat:
+    def reweight(self, state: Device, signs: Device, leaf_index: Device, table: Floats) -> SupportsFloat:
         """Multiply ``state[i, c]`` in place by ``table[leaf_index[i], s, c]``, where s is 1 for a sign of +1, 0 for -1.
 
         A positive entry does not fall below `gpuboost.fixedpoint.STATE_FLOOR`; a zero stays zero. One rounding an entry.
@@ -152,7 +147,7 @@ class Backend(ABC):
         return self.put(smaller), float(smaller.max())
 
     @abstractmethod
-    def project(self, state: Device, signs: Device, coefficients: NDArray[np.float64]) -> tuple[Device, Device, SupportsFloat]:
+    def project(self, state: Device, signs: Device, coefficients: Floats) -> tuple[Device, Device, SupportsFloat]:
         """Return ``r_i = sum_c signs[i, c] state[i, c] coefficients[c]`` as a row state, signs and its maximum.
 
         In float64, channel by channel in order: one rounding for each product and each sum. The state (n_rows, 1) is abs(r_i),
@@ -169,7 +164,7 @@ class Backend(ABC):
         """Return the largest ``f_i c_iy`` of the rows, y being a row's class. Exact."""
 
     @abstractmethod
-    def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[IntArray, IntArray]:
         """Return ``sum_i frequency_weight_i rint(2**shift f_i abs(g_ik))`` and the same of ``h_ik``, both (n_classes,). Exact.
 
         ``g_ik`` is ``c_ik`` for the row's class and ``-p_ik`` for others, ``h_ik = p_ik c_ik``.
@@ -177,44 +172,23 @@ class Backend(ABC):
 
     @abstractmethod
     def softmax_statistics(
-        self,
-        rows: SoftmaxRows,
-        pairs: NDArray[np.int64],
-        gradient_shift: int,
-        curvature_shift: int,
-        counts: Counts,
-        weights: Device | None = None,
+        self, rows: SoftmaxRows, pairs: IntArray, shifts: Shifts, counts: Counts, weights: Device | None = None
     ) -> Stats:
         """Return the statistics of a batch of Newton trees, with the criterion "newton". Exact. Valid until the next call.
 
-        The channels are ``g``, the weights (n_rows,) int32 if given, ``h``, and the counts.
-
-        Parameters
-        ----------
-        rows : SoftmaxRows
-        pairs : ndarray of int64, shape (n_trees, 2)
-            The base class and the class of each tree. With the units ``G_k = rint(2**gradient_shift (f g_k))`` its ``g`` is
-            ``frequency_weight (G_k - G_base)`` and its ``h`` is ``frequency_weight rint(2**curvature_shift (f ((h_base + h_k) +
-            2 (p_base p_k))))`` (eqs. 10 and 11 of Li 2010). A base class of -1 is none: the terms with it are left out.
+        The channels are ``g``, the weights (n_rows,) int32 if given, ``h``, and the counts. ``pairs`` (n_trees, 2) are the base
+        class and the class of each tree. With the units ``G_k = rint(2**shifts.gradient (f g_k))`` its ``g`` is
+        ``frequency_weight (G_k - G_base)`` and its ``h`` is ``frequency_weight rint(2**shifts.curvature (f ((h_base + h_k) + 2
+        (p_base p_k))))`` (eqs. 10 and 11 of Li 2010). A base class of -1 is none: the terms with it are left out.
         """
 
     @abstractmethod
-    def softmax_update(
-        self, p: Device, leaf_indices: Device, pairs: NDArray[np.int64], multipliers: NDArray[np.float64], trees: Sequence[int]
-    ) -> None:
-        """Take some trees of a batch into the probabilities ``p``, in place.
+    def softmax_update(self, p: Device, steps: SoftmaxSteps, trees: Sequence[int]) -> None:
+        """Take some trees of a batch into the probabilities ``p`` (n_rows, n_classes), in place.
 
         In the order of ``trees`` ``p[i, k]`` is multiplied by ``multipliers[t, leaf_indices[t, i], 0]``, and that of the base
         class, if there is one, by ``multipliers[t, leaf_indices[t, i], 1]``. Then a row is divided by its sum, taken in class
         order, and no entry falls below `gpuboost.fixedpoint.STATE_FLOOR`.
-
-        Parameters
-        ----------
-        p : device array of float64, shape (n_rows, n_classes)
-        leaf_indices : device array of int, shape (n_trees, n_rows)
-        pairs : ndarray of int64, shape (n_trees, 2)
-        multipliers : ndarray of float64, shape (n_trees, n_leaves, 2)
-        trees : sequence of int
         """
 
     @abstractmethod
@@ -223,26 +197,11 @@ class Backend(ABC):
 
     @abstractmethod
     def softmax_losses(
-        self,
-        rows: SoftmaxRows,
-        leaf_indices: Device,
-        pairs: NDArray[np.int64],
-        multipliers: NDArray[np.float64],
-        candidates: Sequence[Sequence[int]],
-        shift: int,
-    ) -> NDArray[np.int64]:
+        self, rows: SoftmaxRows, steps: SoftmaxSteps, candidates: Sequence[Sequence[int]], shift: int
+    ) -> IntArray:
         """Return the log-loss that the rows of each class would have after each of several selections of the trees.
 
         Each has the trees ``candidates[j]`` alone, and probabilities as after `softmax_update`. The rows are left as they are.
-
-        Parameters
-        ----------
-        rows : SoftmaxRows
-        leaf_indices : device array of int, shape (n_trees, n_rows)
-        pairs : ndarray of int64, shape (n_trees, 2)
-        multipliers : ndarray of float64, shape (n_trees, n_leaves, 2)
-        candidates : sequence of sequences of int
-        shift : int
 
         Returns
         -------
@@ -260,7 +219,7 @@ class Backend(ABC):
         The arrays may be reused: a frontier is valid until the next call.
         """
 
-    def rows_by_leaf(self, leaf_index: Device, n_leaves: int, rows: Device | None = None) -> tuple[Device, NDArray[np.int64]]:
+    def rows_by_leaf(self, leaf_index: Device, n_leaves: int, rows: Device | None = None) -> tuple[Device, IntArray]:
         """Return all rows, or ``rows``, sorted by leaf, and the bounds of the leaves: see `GrowthScope`.
 
         ``leaf_index`` has the leaf of every row of the data. Rows of a leaf keep their order.
@@ -343,11 +302,11 @@ class Backend(ABC):
         For trees that started from all rows; others have `apply`.
         """
 
-    def read_nodes(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def read_nodes(self, frontier: Frontier) -> tuple[IntArray, IntArray]:
         """Return host copies of a grown frontier's ``nodes`` and ``edges``. A device is waited for once."""
         return self.get(frontier.nodes), self.get(frontier.edges)
 
-    def read_totals(self, frontier: Frontier) -> NDArray[np.int64]:
+    def read_totals(self, frontier: Frontier) -> IntArray:
         """Return a host copy of a grown frontier's ``totals``."""
         return self.get(frontier.totals)
 
@@ -371,10 +330,10 @@ class Backend(ABC):
             self.add_scores(scores, self.apply(tree, data), tree.values)
 
     @abstractmethod
-    def add_scores(self, scores: Device, leaf_index: Device, values: NDArray[np.float64]) -> None:
+    def add_scores(self, scores: Device, leaf_index: Device, values: Floats) -> None:
         """Add ``values[leaf_index[i], k]`` to ``scores[i, k]`` in place; float64, one rounding an entry."""
 
-    def add_trees(self, scores: Device, leaf_indices: Sequence[Device], values: Sequence[NDArray[np.float64]]) -> None:
+    def add_trees(self, scores: Device, leaf_indices: Sequence[Device], values: Sequence[Floats]) -> None:
         """`add_scores` for one tree after another."""
         for leaf_index, own in zip(leaf_indices, values, strict=True):
             self.add_scores(scores, leaf_index, own)
@@ -388,7 +347,7 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def confusion(self, scores: Device, target: Device, units: Device) -> NDArray[np.int64]:
+    def confusion(self, scores: Device, target: Device, units: Device) -> IntArray:
         """Return the weight of the rows by true and by predicted class, shape (n_classes, n_classes), in units. Exact.
 
         ``target`` is 1-D; the predicted class is the first largest score, as in `error`, which returns one number in place of

@@ -13,7 +13,6 @@ from gpuboost.backends.statistics import Device, Stats
 START, STOP, FEATURE, CUT, MISSING_LEFT, LEFT, BASELINE, KEY, GAIN, SLOT = range(10)
 """Columns of a frontier's node table, see `Frontier`."""
 
-
 CLOSED = -1
 """The key of a node that is not in the queue."""
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.criteria import CRITERIA, Criterion
 
 Device: TypeAlias = Any
@@ -43,11 +41,11 @@ class Stats:
 
     quantised: Device
     shift: int
-    sum: NDArray[np.int64]
-    sum_abs: NDArray[np.int64]
+    sum: IntArray
+    sum_abs: IntArray
     min_count: int = 0
     criterion: Criterion = "edge"
-    totals: NDArray[np.int64] | None = None
+    totals: IntArray | None = None
     one_hot: bool = False
 
     @property
@@ -89,8 +87,7 @@ class Counts:
     minimum: int
 
 
-@dataclass(frozen=True, eq=False)
-class SoftmaxRows:
+class SoftmaxRows(NamedTuple):
     """Rows with their class probabilities.
 
     Attributes
@@ -108,3 +105,27 @@ class SoftmaxRows:
     target: Device
     frequency_weight: Device
     weight_scale: Device
+
+
+class SoftmaxSteps(NamedTuple):
+    """What the trees of a batch do to the probabilities of rows, see `gpuboost.backends.base.Backend.softmax_update`.
+
+    Attributes
+    ----------
+    leaf_indices : device array of int, shape (n_trees, n_rows)
+    pairs : ndarray of int64, shape (n_trees, 2)
+        Each tree's base class, or -1, and class.
+    multipliers : ndarray of float64, shape (n_trees, n_leaves, 2)
+        Of the class and of the base class.
+    """
+
+    leaf_indices: Device
+    pairs: IntArray
+    multipliers: Floats
+
+
+class Shifts(NamedTuple):
+    """The units of gradients and of curvatures are ``2**-shift``."""
+
+    gradient: int
+    curvature: int

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuboost.backends.statistics import Counts
+from gpuboost.array_types import Floats, IntArray
+from gpuboost.backends.statistics import Counts, SoftmaxSteps
 from gpuboost.boosters.base import Booster, Metric, Problem, Round
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
-from gpuboost.boosters.softmax import Pairs, Probabilities
+from gpuboost.boosters.softmax import Pairs, Probabilities, multipliers
 from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.newton_trees import grow_newton_trees
 
@@ -71,28 +71,27 @@ class ABCBoost(Booster[Probabilities]):
         while state.largest_miss() >= FITTED:
             candidates = self.candidates(state) if self.base_class == "search" and t % self.gap == 0 else []
             pairs = class_pairs(n_classes, candidates or ([] if base is None else [base]))
-            stats, g_shift, h_shift = state.statistics(pairs, counts, weights)
+            stats, (g_shift, h_shift) = state.statistics(pairs, counts, weights)
             scope = self.sampling.draw(t, backend, data, stats)
             grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes, scope)
             steps = self.steps(grown.gradient, grown.curvature, h_shift - g_shift, n_classes, has_base=pairs[0, 0] >= 0)
+            batch = SoftmaxSteps(grown.leaf_indices, pairs, multipliers(steps))
             metrics: dict[str, Metric] = {"candidate_losses": []}
             chosen: Sequence[int] = range(len(pairs))
             if candidates:
                 selections = [np.flatnonzero((pairs == b).any(axis=1)).tolist() for b in candidates]
-                losses = state.losses(grown.leaf_indices, pairs, steps, selections)
+                losses = state.losses(batch, selections)
                 best = int(np.argmin(losses))  # the lowest class of equals
                 base, chosen = candidates[best], selections[best]
                 metrics["candidate_losses"] = losses
             unit = np.ldexp(1.0, (0 if weights is not None else h_shift) - 2 * g_shift) / state.n_rows
             trees = [grown.tree(i, tree_values(pairs[i], steps[i], n_classes), float(unit)) for i in chosen]
-            state.add_trees(grown.leaf_indices, pairs, steps, chosen)
+            state.add_trees(batch, chosen)
             metrics["base_class"] = float("nan") if base is None else base
             yield Round(trees, state.loss(), metrics)
             t += 1
 
-    def steps(
-        self, gradient: NDArray[np.int64], curvature: NDArray[np.int64], shift: int, n_classes: int, *, has_base: bool
-    ) -> NDArray[np.float64]:
+    def steps(self, gradient: IntArray, curvature: IntArray, shift: int, n_classes: int, *, has_base: bool) -> Floats:
         """Return what the rows with each index add to the score of its tree's class, shape (n_trees, n_indices).
 
         It is ``nu sum(g) / sum(h)`` (line 7 of algorithm 2), times (K - 1) / K without a base class (line 6 of algorithm 1).
@@ -100,7 +99,7 @@ class ABCBoost(Booster[Probabilities]):
         newton = np.ldexp(np.where(curvature > 0, gradient / np.maximum(curvature, 1), 0.0), shift)
         newton = np.clip(newton if has_base else (n_classes - 1) / n_classes * newton, -LARGEST_STEP, LARGEST_STEP)
         limit = LARGEST_MOVE / n_classes
-        steps: NDArray[np.float64] = np.clip(self.learning_rate * newton, -limit, limit)
+        steps: Floats = np.clip(self.learning_rate * newton, -limit, limit)
         return steps
 
     def candidates(self, state: Probabilities) -> list[int]:
@@ -122,7 +121,7 @@ def class_pairs(n_classes: int, bases: Sequence[int]) -> Pairs:
     return np.array([(j, k) for j in range(n_classes) for k in range(j + 1, n_classes) if wanted & {j, k}], np.int64)
 
 
-def tree_values(pair: NDArray[np.int64], steps: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+def tree_values(pair: IntArray, steps: Floats, n_classes: int) -> Floats:
     """Return what the rows with each index add to the scores, shape (n_indices, n_classes)."""
     base, k = pair.tolist()
     values = np.zeros((len(steps), n_classes))

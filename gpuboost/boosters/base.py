@@ -91,11 +91,9 @@ class RowState(Protocol):
 
     def update(self, trees: Sequence[GrownTree]) -> None:
         """Add the trees of a round."""
-        ...
 
     def loss(self) -> float:
         """Return the loss as a share of the loss of the empty model. Made of integer sums: the same on every backend."""
-        ...
 
 
 State = TypeVar("State", bound=RowState)

@@ -12,15 +12,13 @@ from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.boosters.base import Booster, Problem, Round
 from gpuboost.boosters.class_trees import LabelWeights, centred
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.boosters.gamble import best_step
 from gpuboost.learners.grown_tree import GrownTree
-
-Floats = NDArray[np.float64]
 
 
 class Regression(Protocol):
@@ -28,7 +26,6 @@ class Regression(Protocol):
 
     def predict(self, X: Any) -> Floats:
         """Return the values of the functions, shape (n_rows, n_targets)."""
-        ...
 
 
 class WeightedRegressor(Protocol):
@@ -36,7 +33,6 @@ class WeightedRegressor(Protocol):
 
     def fit(self, X: Any, targets: Floats, weights: Floats, seed: Sequence[int]) -> Regression:
         """Fit the columns of ``targets`` (n_rows, n_targets) to X. The same seed asks for the same random choices."""
-        ...
 
 
 @dataclass(frozen=True)

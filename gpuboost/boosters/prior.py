@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gpuboost.array_types import Floats
 from gpuboost.boosters.base import Booster, Metric, Problem, Round, RowState
 from gpuboost.tree import constant_tree
 
@@ -27,7 +25,7 @@ class PriorBooster(Booster[RowState]):
     """
 
     booster: Booster[Any]
-    scores: NDArray[np.float64]
+    scores: Floats
     metrics: Mapping[str, Metric]
 
     def row_state(self, problem: Problem) -> RowState:

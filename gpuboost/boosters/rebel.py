@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.backends.frontier import WHOLE
 from gpuboost.backends.statistics import Stats
 from gpuboost.boosters.base import Booster, Problem, Round
@@ -18,8 +18,6 @@ from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.fixedpoint import STATE_FLOOR, exponent
 from gpuboost.learners.grown_tree import GrownTree
 from gpuboost.learners.layered_tree import LayeredTree, constant
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

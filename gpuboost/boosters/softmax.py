@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.statistics import Counts, Device, SoftmaxRows, Stats
+from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.boosters.base import Problem
 from gpuboost.exactmath import exp
 from gpuboost.fixedpoint import final_shift, first_shift
@@ -47,21 +47,12 @@ class Probabilities:
         for t, (grown, _, k) in enumerate(moves):
             steps[t, : len(grown.values)] = grown.values[:, k]
         pairs = np.array([(base, k) for _, base, k in moves], np.int64)
-        self.add_trees(self.backend.stack([grown.leaf_index for grown, *_ in moves]), pairs, steps, range(len(moves)))
+        leaf_indices = self.backend.stack([grown.leaf_index for grown, *_ in moves])
+        self.add_trees(SoftmaxSteps(leaf_indices, pairs, multipliers(steps)), range(len(moves)))
 
-    def add_trees(self, leaf_indices: Device, pairs: Pairs, steps: NDArray[np.float64], trees: Sequence[int]) -> None:
-        """Add some trees of a batch.
-
-        Parameters
-        ----------
-        leaf_indices : device array of int, shape (n_trees, n_rows)
-        pairs : ndarray of int64, shape (n_trees, 2)
-            Each tree's base class, or -1, and class.
-        steps : ndarray of float64, shape (n_trees, n_indices)
-            What is added to the score of the class, and taken from that of the base class.
-        trees : sequence of int
-        """
-        self.backend.softmax_update(self.rows.p, leaf_indices, pairs, multipliers(steps), trees)
+    def add_trees(self, steps: SoftmaxSteps, trees: Sequence[int]) -> None:
+        """Add some trees of a batch."""
+        self.backend.softmax_update(self.rows.p, steps, trees)
         self.miss = None
 
     def largest_miss(self) -> float:
@@ -70,7 +61,7 @@ class Probabilities:
             self.miss = self.backend.largest_miss(self.rows)
         return self.miss
 
-    def statistics(self, pairs: Pairs, counts: Counts, weights: Device | None) -> tuple[Stats, int, int]:
+    def statistics(self, pairs: Pairs, counts: Counts, weights: Device | None) -> tuple[Stats, Shifts]:
         """Return the statistics of a tree for each of ``pairs``, and the shifts of gradients and curvatures.
 
         A gradient of two classes is the difference of theirs in units, so its rounding is up to one unit a row; the curvature
@@ -78,22 +69,21 @@ class Probabilities:
         """
         first = first_shift(self.largest_miss())
         gradient, curvature = self.backend.softmax_sums(self.rows, first)
-        gradient_shift = final_shift(first, most_of_two(gradient), 2 * self.n_rows)
-        curvature_shift = final_shift(first, 2 * most_of_two(curvature), 4 * self.n_rows)
-        stats = self.backend.softmax_statistics(self.rows, pairs, gradient_shift, curvature_shift, counts, weights)
-        return stats, gradient_shift, curvature_shift
+        shifts = Shifts(
+            gradient=final_shift(first, most_of_two(gradient), 2 * self.n_rows),
+            curvature=final_shift(first, 2 * most_of_two(curvature), 4 * self.n_rows),
+        )
+        return self.backend.softmax_statistics(self.rows, pairs, shifts, counts, weights), shifts
 
-    def losses(
-        self, leaf_indices: Device, pairs: Pairs, steps: NDArray[np.float64], candidates: Sequence[Sequence[int]]
-    ) -> list[float]:
+    def losses(self, steps: SoftmaxSteps, candidates: Sequence[Sequence[int]]) -> list[float]:
         """Return the loss after each of several `update`, as a share of the first."""
-        units = self.backend.softmax_losses(self.rows, leaf_indices, pairs, multipliers(steps), candidates, self.loss_shift)
+        units = self.backend.softmax_losses(self.rows, steps, candidates, self.loss_shift)
         return [self.share(int(of_class.sum())) for of_class in units]
 
     def units_of_class(self) -> NDArray[np.int64]:
         """Return the loss of the rows of every class, in units."""
-        nothing = (self.no_groups, np.array([[-1, 0]]), np.ones((1, 1, 2)))
-        found: NDArray[np.int64] = self.backend.softmax_losses(self.rows, *nothing, [()], self.loss_shift)[0]
+        nothing = SoftmaxSteps(self.no_groups, np.array([[-1, 0]]), np.ones((1, 1, 2)))
+        found: NDArray[np.int64] = self.backend.softmax_losses(self.rows, nothing, [()], self.loss_shift)[0]
         return found
 
     def loss(self) -> float:
@@ -113,7 +103,7 @@ def pairs_of(values: NDArray[np.float64]) -> list[tuple[int, int]]:
 
 
 def multipliers(steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what the probabilities of the class and of the base class are multiplied by."""
+    """Return what the probabilities are multiplied by if the class's score gets a step, and the base class's score loses it."""
     return exp(np.stack([steps, -steps], axis=-1))
 
 

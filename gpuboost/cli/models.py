@@ -38,13 +38,7 @@ class Model:
         return python_labels(self.estimator.classes_)
 
     def rows(
-        self,
-        path: str,
-        *,
-        header: bool,
-        missing: tuple[str, ...],
-        note: Callable[[str], None],
-        target: str | None = None,
+        self, path: str, *, header: bool, missing: tuple[str, ...], note: Callable[[str], None], target: str | None = None
     ) -> tuple[Table, Any]:
         """Read a table; return it, and the features that the model asks for. ``target`` is a column that is none."""
         table = Reading(header, tuple(dict.fromkeys((*self.missing, *missing))), note).read(path, "test")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import click
-
-Decorator = Callable[[Any], Any]
 
 
 class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3 only
@@ -39,10 +36,7 @@ device_option = click.option(
 jobs_option = click.option("--jobs", type=int, metavar="N", help="Threads of the CPU; all that may be used if not given.")
 no_header_option = click.option("--no-header", is_flag=True, help="CSV files have no row of names; columns have numbers.")
 missing_option = click.option(
-    "--missing",
-    multiple=True,
-    metavar="TEXT",
-    help="A text that stands for a missing value in CSV, such as ?.",
+    "--missing", multiple=True, metavar="TEXT", help="A text that stands for a missing value in CSV, such as ?."
 )
 cost_option = click.option(
     "--cost-matrix", metavar="FILE", help="What mistakes cost: CSV with true labels down and predicted ones across, "
@@ -57,11 +51,7 @@ def keep_json(context: click.Context, _: click.Parameter, value: bool) -> bool:
 
 
 json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    callback=keep_json,
-    help="Print one JSON object; all else to the standard error.",
+    "--json", "as_json", is_flag=True, callback=keep_json, help="Print one JSON object; all else to the standard error."
 )
 quiet_option = click.option("--quiet", is_flag=True, help="Print nothing but warnings and errors.")
 

@@ -78,11 +78,7 @@ def same_file(path: str, other: str) -> bool:
 
 
 def write_predictions(
-    path: str,
-    labels: NDArray[Any],
-    proba: NDArray[np.float64] | None,
-    classes: NDArray[Any],
-    kept: Mapping[str, Any],
+    path: str, labels: NDArray[Any], proba: NDArray[np.float64] | None, classes: NDArray[Any], kept: Mapping[str, Any]
 ) -> None:
     """Write predicted labels, and probabilities if there are some.
 
@@ -173,13 +169,8 @@ def _texts(column: Any) -> NDArray[Any]:
 def _write_text(file: BinaryIO, columns: dict[str, Any], path: str) -> None:
     arrays = {name: _texts(column) for name, column in columns.items()}
     blocks = (text.encode() for text in csv_blocks(arrays, "\t" if path.endswith(".tsv") else ","))
-    if path.endswith(".gz"):
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-            for block in blocks:
-                packed.write(block)
-    else:
-        for block in blocks:
-            file.write(block)
+    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.endswith(".gz") else contextlib.nullcontext(file) as target:
+        target.writelines(blocks)
 
 
 def _write_arrow(file: BinaryIO, columns: dict[str, Any], path: str) -> None:

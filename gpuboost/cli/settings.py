@@ -24,7 +24,6 @@ ELSEWHERE = {
 }
 """Parameters that cannot be set here, and where they can."""
 
-
 LABELS = ("base_class",)
 """Parameters that are a label: they stay text until the labels are known, see `label_of`."""
 
@@ -117,7 +116,6 @@ def set_all(estimator: Any, **values: Any) -> None:
 
 def check_algorithm(name: str) -> None:
     """Raise a UsageError for an algorithm that there is not."""
-    from gpuboost.messages import did_you_mean
     from gpuboost.registry import ALGORITHMS
 
     if name not in ALGORITHMS:

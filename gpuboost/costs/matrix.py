@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.inputs.label_values import label_key, label_keys, label_list
 from gpuboost.inputs.parameters import as_float
-
-Floats = NDArray[np.float64]
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Costs that are not 0 lie between these, so that no square, sum or ratio of them leaves float64."""

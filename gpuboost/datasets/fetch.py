@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from gpuboost.datasets.dataset import Dataset, fingerprint, read_dataset
 from gpuboost.datasets.uci import ADDRESS, DIGITS, SOURCES, Part, Source, parse
@@ -20,7 +20,6 @@ from gpuboost.datasets.unix_compress import decompress
 __all__ = ["fetch_covtype", "fetch_mnist", "fetch_uci"]
 
 DataDir = str | os.PathLike[str] | None
-Rule = Callable[[NDArray[Any]], NDArray[Any]]
 
 MNIST = (Part(60_000, "386a0fff07efe9ae"), Part(10_000, "292a2c8e9008782f"))
 COVTYPE = {
@@ -70,7 +69,7 @@ def fetch_mnist(*, data_dir: DataDir = None) -> Dataset:
             parser = "pandas" if find_spec("pandas") else "liac-arff"
             bunch = fetch_openml("mnist_784", version=1, as_frame=False, parser=parser)
         found = Dataset("mnist", bunch.data, np.asarray(bunch.target, np.uint8))
-    return _checked(found, where, MNIST, 784, np.uint8, class_names=DIGITS)
+    return _checked(found, where, Source(files=(), parts=MNIST, n_features=784, labels=DIGITS))
 
 
 def fetch_covtype(*, data_dir: DataDir = None, split: Literal["uci", "abc"] = "uci") -> Dataset:
@@ -122,7 +121,7 @@ def fetch_covtype(*, data_dir: DataDir = None, split: Literal["uci", "abc"] = "u
         order = np.argsort(~mask, kind="stable")
         X, y = X[order], y[order]
     found = Dataset("covtype", np.asarray(X, np.int16, order="F"), y)
-    return _checked(found, where, COVTYPE[split], 54, np.int16, class_names=COVER_TYPES)
+    return _checked(found, where, Source(files=(), parts=COVTYPE[split], n_features=54, dtype=np.int16, labels=COVER_TYPES))
 
 
 def fetch_uci(name: str, *, data_dir: DataDir = None) -> Dataset:
@@ -175,8 +174,7 @@ def fetch_uci(name: str, *, data_dir: DataDir = None) -> Dataset:
         raise ValueError(f"name must be one of {', '.join(SOURCES)}; got {name!r}")
     source = SOURCES[name]
     found, where = _read(name, data_dir) if data_dir is not None else _download_uci(name, source)
-    names = source.class_names or source.labels
-    return _checked(found, where, source.parts, source.n_features, source.dtype, names, source.categorical, source.rule)
+    return _checked(found, where, source)
 
 
 def _read(name: str, data_dir: str | os.PathLike[str]) -> tuple[Dataset, str]:
@@ -241,26 +239,18 @@ def _abc_mask_of_file(path: Path, n_rows: int) -> NDArray[np.bool_]:
         return np.unpackbits(z["abc_train_mask"], count=n_rows).astype(np.bool_)
 
 
-def _checked(
-    found: Dataset,
-    where: str,
-    parts: tuple[Part, ...],
-    n_features: int,
-    dtype: DTypeLike,
-    class_names: tuple[str, ...],
-    categorical: tuple[int, ...] = (),
-    rule: Rule | None = None,
-) -> Dataset:
+def _checked(found: Dataset, where: str, source: Source) -> Dataset:
     """Return the set in its type and with its split, if it is the one that is expected."""
+    parts, class_names, rule = source.parts, source.class_names or source.labels, source.rule
 
     def wrong(reason: str) -> ValueError:
         return ValueError(f"{where} is not {found.name} as it is known: {reason}")
 
-    shape = (sum(part.n_rows for part in parts), n_features)
+    shape = (sum(part.n_rows for part in parts), source.n_features)
     if found.X.shape != shape or found.y.shape != shape[:1]:
         raise wrong(f"X and y must have the shapes {shape} and {shape[:1]}, got {found.X.shape} and {found.y.shape}")
     with np.errstate(invalid="ignore"):  # a missing value where there should be none is noticed below
-        X, y = found.X.astype(dtype), found.y.astype(np.uint8)
+        X, y = found.X.astype(source.dtype), found.y.astype(np.uint8)
     X += X.dtype.type(0)  # -0.0 becomes 0.0
     begin = 0
     for part, title in zip(parts, ("training rows", "test rows") if len(parts) == 2 else ("rows",), strict=True):
@@ -273,4 +263,4 @@ def _checked(
     if rule is not None and not np.array_equal(rule(X), y):
         raise wrong("labels do not follow from the rows")
     n_train = parts[0].n_rows if len(parts) == 2 else None
-    return Dataset(found.name, X, y, n_train, class_names, categorical)
+    return Dataset(found.name, X, y, n_train, class_names, source.categorical)

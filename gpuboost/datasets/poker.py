@@ -27,7 +27,6 @@ POKER_HANDS = (
 # The class by the number of pairs of cards (of ten) that have the same rank; 5 cannot occur.
 _CLASS_BY_EQUAL_PAIRS = np.array([0, 1, 2, 3, 6, -1, 7])
 
-
 # Hands of five cards in the order in which they are drawn, and the 32-bit numbers that map onto them evenly.
 _N_DEALS = 52 * 51 * 50 * 49 * 48
 _N_EVEN = 2**32 // _N_DEALS * _N_DEALS

@@ -58,7 +58,7 @@ class Source:
     files: tuple[str, ...]
     parts: tuple[Part, ...]
     n_features: int
-    dtype: DTypeLike
+    dtype: DTypeLike = np.uint8
     labels: tuple[str, ...]
     class_names: tuple[str, ...] = ()
     label_first: bool = False
@@ -72,6 +72,12 @@ class Source:
 
 DIGITS = tuple("0123456789")
 ALPHABET = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+SOYBEAN_DISEASES = (
+    "diaporthe-stem-canker charcoal-rot rhizoctonia-root-rot phytophthora-rot brown-stem-rot powdery-mildew "
+    "downy-mildew brown-spot bacterial-blight bacterial-pustule purple-seed-stain anthracnose "
+    "phyllosticta-leaf-spot alternarialeaf-spot frog-eye-leaf-spot diaporthe-pod-&-stem-blight cyst-nematode "
+    "2-4-d-injury herbicide-injury"
+)
 
 SOURCES = {
     "glass": Source(
@@ -102,7 +108,6 @@ SOURCES = {
         files=("letter-recognition/letter-recognition.data",),
         parts=(Part(16_000, "ddd61c78f298e3ba"), Part(4_000, "125b73054f6282d9")),
         n_features=16,
-        dtype=np.uint8,
         labels=ALPHABET,
         label_first=True,
     ),
@@ -110,21 +115,18 @@ SOURCES = {
         files=("optdigits/optdigits.tra", "optdigits/optdigits.tes"),
         parts=(Part(3823, "38d5b9afbd4c9d4e"), Part(1797, "f67d6a29d0e1f70e")),
         n_features=64,
-        dtype=np.uint8,
         labels=DIGITS,
     ),
     "pendigits": Source(
         files=("pendigits/pendigits.tra", "pendigits/pendigits.tes"),
         parts=(Part(7494, "f9257ac02f2ac670"), Part(3498, "e7558a6083814867")),
         n_features=16,
-        dtype=np.uint8,
         labels=DIGITS,
     ),
     "poker": Source(
         files=("poker/poker-hand-training-true.data", "poker/poker-hand-testing.data"),
         parts=(Part(25_010, "d6ac7da6b853a2e7"), Part(1_000_000)),
         n_features=10,
-        dtype=np.uint8,
         labels=DIGITS,
         class_names=POKER_HANDS,
         categorical=(0, 2, 4, 6, 8),
@@ -134,7 +136,6 @@ SOURCES = {
         files=("statlog/satimage/sat.trn", "statlog/satimage/sat.tst"),
         parts=(Part(4435, "5f77f9c498744afa"), Part(2000, "b5aded5aa398ed3b")),
         n_features=36,
-        dtype=np.uint8,
         labels=("1", "2", "3", "4", "5", "7"),
         class_names=(
             "red soil",
@@ -160,27 +161,7 @@ SOURCES = {
         parts=(Part(307, "4f7c6dd1f11b0c42"), Part(376, "8cb406ebfda1b423")),
         n_features=35,
         dtype=np.float32,
-        labels=(
-            "diaporthe-stem-canker",
-            "charcoal-rot",
-            "rhizoctonia-root-rot",
-            "phytophthora-rot",
-            "brown-stem-rot",
-            "powdery-mildew",
-            "downy-mildew",
-            "brown-spot",
-            "bacterial-blight",
-            "bacterial-pustule",
-            "purple-seed-stain",
-            "anthracnose",
-            "phyllosticta-leaf-spot",
-            "alternarialeaf-spot",
-            "frog-eye-leaf-spot",
-            "diaporthe-pod-&-stem-blight",
-            "cyst-nematode",
-            "2-4-d-injury",
-            "herbicide-injury",
-        ),
+        labels=tuple(SOYBEAN_DISEASES.split()),
         label_first=True,
         categorical=tuple(range(35)),
     ),
@@ -188,7 +169,6 @@ SOURCES = {
         files=("molecular-biology/splice-junction-gene-sequences/splice.data",),
         parts=(Part(3190, "158765fb65515d5f"),),
         n_features=60,
-        dtype=np.uint8,
         labels=("EI", "IE", "N"),
         label_first=True,
         n_ignored=1,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.base import Metric
 from gpuboost.boosters.class_trees import centred
@@ -20,8 +17,6 @@ from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.samples import Sample
 from gpuboost.links import Link, Softmax
-
-Floats = NDArray[np.float64]
 
 
 class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
@@ -47,16 +42,14 @@ class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
     min_samples_leaf: int = 10
     learning_rate: float = 0.1
 
+    _loss: ClassVar[Literal["logit", "mart"]] = "logit"
+    """The loss of a class that has no such parameter, see `ABCBoost`."""
     _metrics: ClassVar[Mapping[str, Metric]] = MappingProxyType({"base_class": float("nan"), "candidate_losses": []})
 
     def _check_own_parameters(self) -> None:
         parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         parameters.check_integer("min_samples_leaf", self.min_samples_leaf, 1, parameters.MAX_ROWS)
         parameters.check_learning_rate(self.learning_rate)
-
-    @abstractmethod
-    def _loss(self) -> Literal["logit", "mart"]:
-        """Return the loss, see `ABCBoost`."""
 
     def _base(self, encoder: LabelEncoder) -> Literal["search"] | int | None:
         return None
@@ -66,7 +59,7 @@ class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
         kept = previous.n_estimators_ if previous else 0  # early stopping keeps the history of the rounds that it drops
         last = previous.history_["base_class"][kept - 1 : kept] if previous else []
         return ABCBoost(
-            loss=self._loss(),
+            loss=getattr(self, "loss", self._loss),
             base_class=self._base(encoder),
             gap=int(getattr(self, "gap", 1)),
             n_candidates=getattr(self, "n_candidates", None),
@@ -80,7 +73,7 @@ class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
     def _link(self, n_classes: int) -> Link:
         return Softmax()
 
-    def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
+    def _prior_scores(self, positive: IntArray, total: int) -> Floats:
         scores: Floats = centred(log(positive)[None, :])[0]
         return scores
 
@@ -144,9 +137,6 @@ class ABCBoostClassifier(SoftmaxClassifier):
             parameters.check_integer("n_candidates", self.n_candidates, 1)
         super()._check_own_parameters()
 
-    def _loss(self) -> Literal["logit", "mart"]:
-        return self.loss
-
     def _base(self, encoder: LabelEncoder) -> Literal["search"] | int | None:
         if self.base_class is None:
             return None
@@ -179,9 +169,6 @@ class LogitBoostClassifier(SoftmaxClassifier):
     array([0, 0])
     """
 
-    def _loss(self) -> Literal["logit", "mart"]:
-        return "logit"
-
 
 class MartClassifier(SoftmaxClassifier):
     """MART: a regression tree for each class in every round, cut by least squares (Friedman 2001; algorithm 1 of Li 2010).
@@ -202,5 +189,4 @@ class MartClassifier(SoftmaxClassifier):
     array([0, 0])
     """
 
-    def _loss(self) -> Literal["logit", "mart"]:
-        return "mart"
+    _loss = "mart"

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.base import Booster, Metric
 from gpuboost.boosters.prior import PriorBooster
@@ -35,8 +34,6 @@ from gpuboost.training import Training, train
 
 DEFAULT_PATIENCE = 50
 NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of the classes"
-
-Floats = NDArray[np.float64]
 
 
 class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -88,7 +85,7 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         """Return the algorithm to run on ``sample``. ``previous`` is the model that is continued, if one is."""
 
     @abstractmethod
-    def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
+    def _prior_scores(self, positive: IntArray, total: int) -> Floats:
         """Return the scores (n_classes,) whose probabilities are ``positive / total``."""
 
     def _check_own_fitted(self) -> None:

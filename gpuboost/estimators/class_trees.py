@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.boosters.class_trees import centred
 from gpuboost.estimators.base import SingleLabelClassifier
 from gpuboost.exactmath import log
 from gpuboost.links import Link, Softmax
-
-Floats = NDArray[np.float64]
 
 
 class ClassTreeClassifier(SingleLabelClassifier):
@@ -19,6 +15,6 @@ class ClassTreeClassifier(SingleLabelClassifier):
     def _link(self, n_classes: int) -> Link:
         return Softmax(max(n_classes - 1, 1))
 
-    def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
+    def _prior_scores(self, positive: IntArray, total: int) -> Floats:
         scores: Floats = max(len(positive) - 1, 1) * centred(log(positive)[None, :])[0]
         return scores

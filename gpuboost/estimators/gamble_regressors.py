@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from gpuboost.array_types import Floats
 from gpuboost.backends.base import Backend
 from gpuboost.backends.statistics import Device
 from gpuboost.boosters.base import Problem
@@ -20,8 +20,6 @@ from gpuboost.boosters.gamble_regressors import RegressionProblem, RegressionSte
 from gpuboost.devices import open_backend
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gpuboost.array_types import Floats
 from gpuboost.backends.base import Backend
 from gpuboost.binning import BinMapper
 from gpuboost.costs.matrix import check_cost_matrix, least_cost
@@ -27,7 +28,6 @@ from gpuboost.messages import warn
 BLOCK_BYTES = 64 << 20
 """Rows are predicted in blocks whose codes and scores take about this much memory."""
 
-Floats = NDArray[np.float64]
 Finish = Callable[[Floats], NDArray[Any]]
 Array = TypeVar("Array", bound=NDArray[Any])
 
@@ -90,7 +90,7 @@ class Predictor:
         return self._trees("bin_mapper_").bin_mapper
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Floats:
         """Each feature's share of the gain of all cuts, shape (n_features,); zeros if there is no cut."""
         check_is_fitted(self)
         gains = self._trees("feature_importances_").ensemble.feature_gains(self.n_features_in_)

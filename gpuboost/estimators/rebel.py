@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.boosters.rebel import Rebel, subcosts
@@ -20,8 +21,6 @@ from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
 from gpuboost.links import Link, Sigmoid
-
-Floats = NDArray[np.float64]
 
 MAX_DEPTH = 6
 """The paper's trees have up to four layers."""

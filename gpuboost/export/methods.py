@@ -178,6 +178,6 @@ class Exports(Exportable):
         their weights in float32, so its values are right to about 1e-7 of the sum of the absolute values of the leaves, and add
         up to the scores to that accuracy. Explanations of probabilities are not offered.
         """
-        from gpuboost.export.shap import to_shap
+        from gpuboost.export.shap import ShapExplainer
 
-        return to_shap(self, background)
+        return ShapExplainer(self, background)

@@ -10,14 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuboost.exactmath import (
-    EXP_COEFFICIENTS,
-    LN2_HIGH,
-    LN2_INVERSE,
-    LN2_LOW,
-    LOG_COEFFICIENTS,
-    SQRT_HALF,
-)
+from gpuboost.exactmath import EXP_COEFFICIENTS, LN2_HIGH, LN2_INVERSE, LN2_LOW, LOG_COEFFICIENTS, SQRT_HALF
 from gpuboost.export.onnx_graph import Tensor, columns, where
 from gpuboost.links import SMALLEST, Link, Softmax
 

@@ -70,11 +70,6 @@ class ShapExplainer:
         )
 
 
-def to_shap(model: Model, background: Any) -> ShapExplainer:
-    """Return an explainer of a fitted classifier: see `gpuboost.export.methods.Exports.to_shap`."""
-    return ShapExplainer(model, background)
-
-
 def _encoded(model: Model, X: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Return the codes of rows, NaN for missing values, and the matrix they are of."""
     matrix = to_host(model._matrix(X, reset=False))

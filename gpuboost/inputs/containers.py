@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.inputs.arrays import origin
+
 
 def package(x: Any) -> str | None:
     """Return the data-frame package that ``x`` comes from: "pandas", "polars", "pyarrow" or None."""
-    for base in type(x).__mro__:
-        name = base.__module__.partition(".")[0]
-        if name in ("pandas", "polars", "pyarrow"):
-            return name
-    return None
+    return origin(x, ("pandas", "polars", "pyarrow"))
 
 
 def frame_names(x: Any) -> list[Any] | None:

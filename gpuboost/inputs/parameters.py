@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,37 +24,24 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None) -> i
 
 def check_learning_rate(value: Any, name: str = "learning_rate") -> float:
     """Return ``value`` as a float if it is a positive number that takes no step of boosting out of float64."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= MAX_LEARNING_RATE:
-        raise _error(is_number, f"{name} must be a number above 0, up to {MAX_LEARNING_RATE}, got {_shown(value)}")
-    return float(value)
+    return _number(name, value, lambda x: 0 < x <= MAX_LEARNING_RATE, f"a number above 0, up to {MAX_LEARNING_RATE}")
 
 
 def check_between(name: str, value: Any, high: float) -> float:
     """Return ``value`` as a float if it is a number between 0 and ``high``, both excluded."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value < high:
-        raise _error(is_number, f"{name} must be a number between 0 and {high:g} (both excluded), got {_shown(value)}")
-    return float(value)
+    return _number(name, value, lambda x: 0 < x < high, f"a number between 0 and {high:g} (both excluded)")
 
 
 def check_fraction(name: str, value: Any, high: float) -> float:
     """Return ``value`` as a float if it is a number from 0 to ``high``."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= high:
-        raise _error(is_number, f"{name} must be a number from 0 to {high:g}, got {_shown(value)}")
-    return float(value)
+    return _number(name, value, lambda x: 0 <= x <= high, f"a number from 0 to {high:g}")
 
 
 def check_share(name: str, value: Any, *, none_is_one: bool = False) -> float:
     """Return ``value`` as a float if it is a number above 0, up to 1."""
     if none_is_one and value is None:
         return 1.0
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= 1:
-        expected = "None or a number above 0, up to 1" if none_is_one else "a number above 0, up to 1"
-        raise _error(is_number, f"{name} must be {expected}, got {_shown(value)}")
-    return float(value)
+    return _number(name, value, lambda x: 0 < x <= 1, f"{'None or ' if none_is_one else ''}a number above 0, up to 1")
 
 
 def check_choice(name: str, value: Any, options: Sequence[str]) -> str:
@@ -123,6 +110,14 @@ def draw_seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return check_integer("random_state", random_state, 0)
+
+
+def _number(name: str, value: Any, fits: Callable[[Any], Any], expected: str) -> float:
+    """Return ``value`` as a float if it is a number that fits."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not fits(value):
+        raise _error(is_number, f"{name} must be {expected}, got {_shown(value)}")
+    return float(value)
 
 
 def _shown(value: Any) -> str:

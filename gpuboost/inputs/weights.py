@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.fixedpoint import STATE_FLOOR, exponent
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import to_numpy
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.parameters import as_float
-
-Floats = NDArray[np.float64]
 
 
 def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> Floats:

@@ -32,7 +32,6 @@ class Learner(Protocol):
 
     def __call__(self, backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> VotingTree:
         """Find a classifier on the rows and features of ``scope``; its edge and its leaves are those of all rows."""
-        ...
 
 
 def on_all_rows(tree: Tree, backend: Backend, data: Device, stats: Stats) -> VotingTree:

@@ -9,12 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import CUT, FEATURE, LEFT, MISSING_LEFT
 from gpuboost.backends.statistics import Device, Stats
 from gpuboost.tree import Tree
 
-Sums = tuple[NDArray[np.int64], NDArray[np.int64]]
+Sums = tuple[IntArray, IntArray]
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,15 @@ class GrownTree:
 
     tree: Tree
     leaf_index: Device
-    leaf_of_index: NDArray[np.int64] | None = None
+    leaf_of_index: IntArray | None = None
     sums: Sums | None = None
 
     @cached_property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """What the tree adds to the scores of the rows with each index, shape (n_indices, n_classes)."""
         return self.tree.values if self.leaf_of_index is None else self.tree.values[self.leaf_of_index]
 
-    def with_values(self, values: NDArray[np.float64]) -> Self:
+    def with_values(self, values: Floats) -> Self:
         """Return the tree with other leaf values, shape (n_leaves, n_classes)."""
         return replace(self, tree=replace(self.tree, values=values))
 
@@ -59,9 +60,7 @@ class GrownTree:
         return sums, sum_abs
 
 
-def to_tree(
-    nodes: NDArray[np.int64], values: NDArray[np.float64], gain: NDArray[Any], total: int
-) -> tuple[Tree, NDArray[np.int64]]:
+def to_tree(nodes: IntArray, values: Floats, gain: NDArray[Any], total: int) -> tuple[Tree, IntArray]:
     """Turn a node table into a tree.
 
     Parameters

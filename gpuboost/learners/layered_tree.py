@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, GrowthScope, as_float
 from gpuboost.backends.statistics import Device, Stats
@@ -16,7 +17,6 @@ from gpuboost.learners.grown_tree import GrownTree, to_tree
 from gpuboost.learners.growth import grow
 from gpuboost.tree import Tree, constant_tree
 
-Floats = NDArray[np.float64]
 Projection = Callable[[Floats], Stats]
 """From coefficients (n_classes,) to the statistics of ``sum_k w_ik y_ik coefficients_k``, one channel."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
 
+from gpuboost.inputs.parameters import check_integer
+from gpuboost.messages import warn
 from gpuboost.persistence.model_file import save, to_bytes
 from gpuboost.progress import Progress
 
@@ -63,10 +64,7 @@ class Checkpoint:
     extra: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.every, Integral) or isinstance(self.every, bool):
-            raise TypeError(f"every must be an integer of at least 1, got {self.every!r}")
-        if self.every < 1:
-            raise ValueError(f"every must be an integer of at least 1, got {self.every!r}")
+        check_integer("every", self.every, 1)
         folder = os.path.dirname(os.path.realpath(self.path))
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"the folder of the checkpoint {os.fspath(self.path)!r} is not there: {folder!r}")
@@ -80,8 +78,6 @@ class Checkpoint:
         try:
             save(progress.model(), self.path, self.extra)
         except OSError as error:
-            from gpuboost.messages import warn
-
             warn(
                 f"cannot write the checkpoint of round {progress.n_rounds}: {error}; the training goes on, "
                 "and what was written before stays",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpuboost.plotting.figure import Axes, Figure
 from gpuboost.plotting.labels import class_texts
 from gpuboost.plotting.run import Run, checked_history
 from gpuboost.stopping import SmoothedError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 class HistoryPlots:

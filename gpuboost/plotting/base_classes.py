@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new, mark_rounds, quiet
+from gpuboost.plotting.figure import Axes, axes_or_new, mark_rounds, quiet
 from gpuboost.plotting.labels import PLAIN, percent_text
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import BLUE, SMALL
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NONE = "the history has no base class: only ABCBoostClassifier with a base_class has one"
 

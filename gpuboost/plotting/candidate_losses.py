@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new, mark_rounds, quiet, scale_from_zero
+from gpuboost.plotting.figure import Axes, axes_or_new, legend_beside, mark_rounds, quiet, scale_from_zero
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import BLUE, ORANGE, SKY
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NONE = 'the history has no losses of candidates: only ABCBoostClassifier with base_class="search" records them'
 
@@ -43,6 +40,6 @@ def candidate_losses(run: Run, ax: Any) -> Axes:
     if run.kept is not None:
         mark_rounds(axes, run.kept, run.n_rounds)
     scale_from_zero(axes, y)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
+    legend_beside(axes)
     quiet(axes)
     return axes

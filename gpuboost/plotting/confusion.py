@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats
 from gpuboost.inputs.label_values import python_labels
-from gpuboost.plotting.figure import axes_or_new
+from gpuboost.plotting.figure import Axes, axes_or_new
 from gpuboost.plotting.labels import count_text, percent_text
 from gpuboost.plotting.matrix import draw_matrix, side
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 MOST_WITH_SHARES = 12
 """Up to so many classes, cells show their share below the count."""
-
-Floats = NDArray[np.float64]
 
 
 def count(model: Any, X: Any, y: Any, sample_weight: Any, cost_matrix: Any) -> tuple[Floats, list[Any]]:
@@ -66,19 +61,9 @@ def draw_confusion(axes: Axes, table: Floats, rows: list[Any], classes: Any, *, 
         return f"{number}\n{percent_text(shares[i, j])}" if max(table.shape) <= MOST_WITH_SHARES else number
 
     # The square root makes a share of 1 % visible beside one of 99 %.
-    image = draw_matrix(axes, shares, (rows, classes), cell_text, cmap="Blues", norm=PowerNorm(0.5, 0.0, 1.0))
-    figure = axes.get_figure()
-    assert figure is not None
-    bar = figure.colorbar(
-        image,
-        ax=axes,
-        ticks=[0, 0.01, 0.05, 0.2, 0.5, 1.0],
-        format=FuncFormatter(lambda share, _: f"{100 * share:.0f} %"),
-        shrink=0.8,
-        pad=0.02,
-    )
-    bar.set_label("share of the true class")
-    bar.outline.set_visible(False)
+    norm, percents = PowerNorm(0.5, 0.0, 1.0), FuncFormatter(lambda share, _: f"{100 * share:.0f} %")
+    bar = {"label": "share of the true class", "ticks": [0, 0.01, 0.05, 0.2, 0.5, 1.0], "format": percents}
+    draw_matrix(axes, shares, (rows, classes), cell_text, cmap="Blues", norm=norm, **bar)
     right = sum(table[k, k] for k in range(len(classes)))
     error = percent_text(1.0 - right / table.sum())
     what = f"of a weight of {count_text(table.sum())}" if weighted else f"of {count_text(table.sum())} rows"

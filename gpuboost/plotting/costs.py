@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuboost.costs.matrix import average_cost, check_cost_matrix
 from gpuboost.plotting.confusion import count, draw_confusion
-from gpuboost.plotting.figure import new_figure
+from gpuboost.plotting.figure import Figure, new_figure
 from gpuboost.plotting.matrix import draw_matrix, side
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def costs(model: Any, X: Any, y: Any, cost_matrix: Any, sample_weight: Any, min_cost: bool) -> Figure:
@@ -29,17 +26,15 @@ def costs(model: Any, X: Any, y: Any, cost_matrix: Any, sample_weight: Any, min_
     left, right = figure.subplots(1, 2)
     from matplotlib.colors import Normalize
 
-    image = draw_matrix(
+    draw_matrix(
         left,
         matrix,
         (rows, model.classes_),
         lambda i, j: f"{matrix[i, j]:.4g}" if matrix[i, j] else "",
         cmap="Oranges",
         norm=Normalize(0.0, matrix.max() or 1.0),
+        label="cost of the mistake",
     )
-    bar = figure.colorbar(image, ax=left, shrink=0.8, pad=0.02)
-    bar.set_label("cost of the mistake")
-    bar.outline.set_visible(False)
     left.set_title("Cost matrix")
     draw_confusion(right, table, rows, model.classes_, weighted=sample_weight is not None)
     decided = "labels of least expected cost" if min_cost else "plain predictions"

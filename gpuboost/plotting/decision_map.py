@@ -6,19 +6,15 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuboost.plotting.figure import axes_or_new
+from gpuboost.array_types import Floats, IntArray
+from gpuboost.plotting.figure import Axes, axes_or_new, legend_beside
 from gpuboost.plotting.labels import PLAIN, class_texts, column_names, column_number, text
 from gpuboost.plotting.style import MARKERS, PALETTE, SMALL
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 LETTERS_ACROSS = 50
 N_SHOWN = 2
 """The title shows that many values of columns that are fixed."""
@@ -42,7 +38,7 @@ class Grid:
 
     x: Floats
     y: Floats
-    classes: NDArray[np.int64]
+    classes: IntArray
     certainty: Floats
 
     @classmethod
@@ -87,15 +83,8 @@ class Grid:
             distance = distance_transform_edt(inside)[1:-1, 1:-1]
             row, column = np.unravel_index(int(distance.argmax()), distance.shape)
             if distance[row, column] * LETTERS_ACROSS >= len(self.x):
-                halo = [withStroke(linewidth=2.5, foreground="white")]
-                axes.text(
-                    *(self.x[column], self.y[row], labels[k]),
-                    ha="center",
-                    va="center",
-                    weight="bold",
-                    path_effects=halo,
-                    **PLAIN,
-                )
+                place, halo = (self.x[column], self.y[row]), [withStroke(linewidth=2.5, foreground="white")]
+                axes.text(*place, labels[k], ha="center", va="center", weight="bold", path_effects=halo, **PLAIN)
 
 
 def decision_map(
@@ -139,7 +128,7 @@ def others(names: list[Any], given: dict[int, float]) -> list[str]:
     return lines
 
 
-def prepared(model: Any, X: Any, y: Any) -> tuple[Any, Floats, NDArray[np.int64] | None]:
+def prepared(model: Any, X: Any, y: Any) -> tuple[Any, Floats, IntArray | None]:
     """Check the model and the rows. Return a copy of the model that takes plain arrays, the rows, and their class numbers."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -194,7 +183,7 @@ def values_between(column: Floats, name: Any, n_points: int) -> Floats:
     return np.linspace(low - margin, high + margin, n_points)
 
 
-def scatter(axes: Axes, rows: Floats, true: NDArray[np.int64]) -> set[int]:
+def scatter(axes: Axes, rows: Floats, true: IntArray) -> set[int]:
     """Draw rows with the markers of their classes, crosses for labels that are no class; return the classes."""
     present = set(np.unique(true).tolist())
     size = float(np.clip(4000 / max(len(rows), 1), 9, 36))
@@ -227,16 +216,6 @@ def legend(axes: Axes, model: Any, present: list[int], *, has_rows: bool) -> Non
         for k in present
     ]
     names = ["no class of the model" if k < 0 else labels[k] for k in present]
-    columns = -(-len(names) // 18)
-    key = axes.legend(
-        handles,
-        names,
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        borderaxespad=0.0,
-        frameon=False,
-        ncols=columns,
-        fontsize=SMALL + 1,
-    )
+    key = legend_beside(axes, handles=handles, labels=names, ncols=-(-len(names) // 18), fontsize=SMALL + 1)
     for entry in key.get_texts():
         entry.set_parse_math(False)

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
     from matplotlib.lines import Line2D
+else:  # what the annotations of pictures name, while matplotlib is not loaded
+    Axes = Figure = Line2D = Any
 
 LOG_FROM = 20.0
 """Positive values that differ by this factor are drawn on a logarithmic scale."""
@@ -75,6 +77,11 @@ def scale_from_zero(axes: Axes, values: NDArray[np.float64]) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def legend_beside(axes: Axes, **how: Any) -> Any:
+    """Draw a legend on the right of the picture."""
+    return axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False, **how)
 
 
 def mark_rounds(axes: Axes, n_kept: int, n_rounds: int, word: str = "kept") -> Line2D:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpuboost.plotting.figure import axes_or_new
+from gpuboost.plotting.figure import Axes, axes_or_new
 from gpuboost.plotting.labels import PLAIN, column_names, percent_text, text
 from gpuboost.plotting.style import BLUE, SMALL
 from gpuboost.plotting.trees import check_trees
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def importances(model: Any, top: int, ax: Any) -> Axes:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new, mark_rounds, new_figure, quiet, scale_from_zero
+from gpuboost.plotting.figure import Axes, Figure, axes_or_new, legend_beside, mark_rounds, new_figure, quiet, scale_from_zero
 from gpuboost.plotting.run import Run
 from gpuboost.plotting.style import GREEN, LINE_STYLES, ORANGE, PINK, RED, SKY
 from gpuboost.stopping import SmoothedError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TITLES = {"loss": "Loss", "error": "Error", "cost": "Mean cost", "edge": "Edge of the weak learner"}
 UNITS = {
@@ -40,8 +36,7 @@ def learning_curves(run: Run, what: str | None, smoothed: bool | None, ax: Any) 
     if not run.series(chosen):
         raise ValueError(f"the history has no {chosen!r}: choose what to draw from {recorded}")
     axes = axes_or_new(ax, 6.4, 4.0)
-    handles = draw(axes, run, chosen, rule)
-    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
+    legend_beside(axes, handles=draw(axes, run, chosen, rule))
     return axes
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.plotting.figure import Axes
 from gpuboost.plotting.labels import PLAIN, class_texts
 from gpuboost.plotting.style import SMALL
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
 
 MOST_WITH_TEXT = 30
 """Cells of larger matrices are only shaded."""
@@ -35,7 +32,8 @@ def draw_matrix(
     *,
     cmap: str,
     norm: Any,
-) -> AxesImage:
+    **bar: Any,
+) -> None:
     """Draw a matrix of true classes (rows) and predicted ones (columns).
 
     Parameters
@@ -49,6 +47,8 @@ def draw_matrix(
         The text of the cell (row, column); "" for none.
     cmap, norm
         The colour map, from light to dark, and the norm of the shading.
+    **bar
+        Of the colour bar beside the matrix: its label, and what else `matplotlib.figure.Figure.colorbar` takes.
     """
     image = axes.imshow(values, cmap=cmap, norm=norm, aspect="equal", interpolation="nearest")
     n = max(values.shape)
@@ -67,4 +67,6 @@ def draw_matrix(
             axes.text(
                 cell[1], cell[0], cell_text(*cell), ha="center", va="center", fontsize=size, color="white" if dark else "black"
             )
-    return image
+    figure = axes.get_figure()
+    assert figure is not None
+    figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, **bar).outline.set_visible(False)

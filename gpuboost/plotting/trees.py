@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpuboost.plotting.figure import axes_or_new
+from gpuboost.plotting.figure import Axes, axes_or_new
 from gpuboost.plotting.labels import PLAIN, class_texts, column_names, text
 from gpuboost.plotting.style import BLUE, RED, SMALL, TINY
 from gpuboost.tree import Tree
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ROW, LETTER = 0.42, 0.068
 """Inches from leaf to leaf, and of a letter of the conditions."""
@@ -126,14 +123,8 @@ def draw_tree(model: Any, number: int, max_leaves: int, ax: Any) -> Axes:
         if spot.node < 0:
             votes.draw(axes, tree.values[~spot.node], spot.y, start)
         else:
-            axes.text(
-                start,
-                spot.y,
-                f"+ {number_of_leaves(leaves_below(tree, spot.node))}",
-                fontsize=SMALL,
-                va="center",
-                style="italic",
-            )
+            hidden = f"+ {number_of_leaves(leaves_below(tree, spot.node))}"
+            axes.text(start, spot.y, hidden, fontsize=SMALL, va="center", style="italic")
     votes.head(axes, start, len(ends))
     axes.set(xlim=(-0.1, max(start + votes.width + 0.2, 4.4)), ylim=(len(ends) + 0.35, -0.75 - votes.rise / ROW))
     axes.axis("off")

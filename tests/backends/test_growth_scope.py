@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import FEATURE, GAIN, LEFT, SLOT, START, STOP, GrowthScope
 from gpuboost.backends.reference.backend import NumpyBackend
-from gpuboost.backends.statistics import Counts, Stats
+from gpuboost.backends.statistics import Counts, Shifts, Stats
 from gpuboost.binning import BinnedMatrix
 from gpuboost.learners.growth import grow
 from tests.backends.test_conformance import Rows, random_codes, same
@@ -148,7 +148,7 @@ def newton_batch(n_rows: int, n_trees: int, weighted: bool) -> Callable[[Backend
     def batch(backend: Backend) -> Stats:
         counts = Counts(backend.put(frequency_weight), 1 + n_rows // 9)
         return backend.softmax_statistics(
-            on(backend, arrays), pairs, 12, 12, counts, backend.put(frequency_weight) if weighted else None
+            on(backend, arrays), pairs, Shifts(12, 12), counts, backend.put(frequency_weight) if weighted else None
         )
 
     return batch

@@ -13,7 +13,7 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import GAIN, LEFT, as_float
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.reference.softmax import complements
-from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
+from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import STATE_FLOOR
@@ -73,7 +73,7 @@ def test_derivatives(candidate: Backend, shape: tuple[int, int], weighted: bool)
 
     def statistics(backend: Backend, rows: SoftmaxRows) -> Stats:
         given = backend.put(weights) if weighted else None
-        return backend.softmax_statistics(rows, pairs, 13, 15, Counts(backend.put(counts), 3), given)
+        return backend.softmax_statistics(rows, pairs, Shifts(13, 15), Counts(backend.put(counts), 3), given)
 
     stats = statistics(candidate, rows)
     assert_same_stats(candidate, stats, statistics(REFERENCE, expected))
@@ -89,9 +89,10 @@ def test_losses_of_candidates(candidate: Backend, shape: tuple[int, int]) -> Non
     multipliers = np.exp(rng.normal(scale=3.0, size=(len(pairs), 7, 2)))
     candidates = [[], [0], list(range(len(pairs))), list(range(len(pairs)))[::2]]
     rows, expected = on(candidate, arrays), on(REFERENCE, arrays)
-    found = candidate.softmax_losses(rows, candidate.put(leaf_indices), pairs, multipliers, candidates, 32)
+    found = candidate.softmax_losses(rows, SoftmaxSteps(candidate.put(leaf_indices), pairs, multipliers), candidates, 32)
     assert found.shape == (4, shape[1])
-    assert same(found, REFERENCE.softmax_losses(expected, leaf_indices, pairs, multipliers, candidates, 32))
+    steps = SoftmaxSteps(leaf_indices, pairs, multipliers)
+    assert same(found, REFERENCE.softmax_losses(expected, steps, candidates, 32))
     assert same(candidate.get(rows.p), arrays[0])
 
 
@@ -105,8 +106,8 @@ def test_step(candidate: Backend, shape: tuple[int, int]) -> None:
     assert same(candidate.get(stacked), leaf_indices)
     for trees in ([], [1], list(range(len(pairs)))[::-1]):
         mine, theirs = candidate.put(p), REFERENCE.put(p)
-        candidate.softmax_update(mine, stacked, pairs, multipliers, trees)
-        REFERENCE.softmax_update(theirs, leaf_indices, pairs, multipliers, trees)
+        candidate.softmax_update(mine, SoftmaxSteps(stacked, pairs, multipliers), trees)
+        REFERENCE.softmax_update(theirs, SoftmaxSteps(leaf_indices, pairs, multipliers), trees)
         assert same(candidate.get(mine), theirs)
         assert np.abs(theirs.sum(axis=1) - 1).max() < 1e-15 * shape[1]
 
@@ -116,7 +117,7 @@ def test_step_by_hand(backend: Backend) -> None:
     p = backend.put(np.array([[0.5, 0.25, 0.25]]))
     leaf_indices, pairs = backend.put(np.array([[1], [0]], np.int32)), np.array([(0, 1), (-1, 2)])
     multipliers = np.array([[[9.0, 9.0], [4.0, 0.5]], [[3.0, 9.0], [9.0, 9.0]]])
-    backend.softmax_update(p, leaf_indices, pairs, multipliers, [0, 1])
+    backend.softmax_update(p, SoftmaxSteps(leaf_indices, pairs, multipliers), [0, 1])
     assert backend.get(p).tolist() == [[0.125, 0.5, 0.375]]
 
 
@@ -134,7 +135,7 @@ def test_growth_by_newton(
     def stats(backend: Backend) -> Stats:
         given = backend.put(frequency_weight) if weighted else None
         counts = Counts(backend.put(frequency_weight), 1 + n_rows // 4)
-        return backend.softmax_statistics(on(backend, arrays), pairs, 12, 12, counts, given)
+        return backend.softmax_statistics(on(backend, arrays), pairs, Shifts(12, 12), counts, given)
 
     expected = assert_same_trees(candidate, once, matrix, stats, max_leaves)
     whole = grow(candidate, candidate.load(matrix), stats(candidate), max_leaves)  # as learners do it
@@ -188,7 +189,7 @@ def test_derivatives_of_the_constrained_loss(base: int, label: int) -> None:
     rows = SoftmaxRows(p[None], np.array([label], np.int32), np.array([1], np.int32), np.array([1.0]))
     others = [k for k in range(4) if k != base]
     pairs, step = np.array([(base, k) for k in others]), 1e-4
-    stats = REFERENCE.softmax_statistics(rows, pairs, 26, 26, Counts(np.array([1], np.int32), 1))
+    stats = REFERENCE.softmax_statistics(rows, pairs, Shifts(26, 26), Counts(np.array([1], np.int32), 1))
     for t, k in enumerate(others):
         way = np.eye(4)[k] - np.eye(4)[base]
         low, middle, high = (log_loss(scores + d * way, label) for d in (-step, 0.0, step))
@@ -204,7 +205,7 @@ def test_determinant_does_not_depend_on_the_base_class() -> None:
     for base in range(3):
         one, two = (k for k in range(3) if k != base)
         stats = REFERENCE.softmax_statistics(
-            rows, np.array([(base, one), (base, two)]), 20, 28, Counts(np.array([1], np.int32), 1)
+            rows, np.array([(base, one), (base, two)]), Shifts(20, 28), Counts(np.array([1], np.int32), 1)
         )
         diagonal = [int(stats.quantised[t, 0, 1]) * 2.0**-28 for t in (0, 1)]
         corner = p[base] - p[base] ** 2 + p[base] * p[one] + p[base] * p[two] - p[one] * p[two]
@@ -214,7 +215,7 @@ def test_determinant_does_not_depend_on_the_base_class() -> None:
 def test_a_pair_and_its_reverse_are_the_same_tree() -> None:
     arrays = random_rows(200, 5, 8)
     counts = Counts(np.ones(200, np.int32), 5)
-    stats = REFERENCE.softmax_statistics(on(REFERENCE, arrays), np.array([(1, 3), (3, 1)]), 15, 15, counts)
+    stats = REFERENCE.softmax_statistics(on(REFERENCE, arrays), np.array([(1, 3), (3, 1)]), Shifts(15, 15), counts)
     assert same(stats.quantised[0, :, 0], -stats.quantised[1, :, 0])
     assert same(stats.quantised[0, :, 1:], stats.quantised[1, :, 1:])
 
@@ -232,7 +233,8 @@ def test_losses_by_hand() -> None:
     p = np.array([[0.5, 0.25, 0.25], [0.5, 0.375, 0.125]])
     rows = SoftmaxRows(p, np.array([1, 2], np.int32), np.array([1, 3], np.int32), np.array([1.0, 0.5]))
     leaf_indices, multipliers = np.array([[0, 1]], np.int32), np.array([[[2.0, 0.5], [1.0, 1.0]]])
-    found = REFERENCE.softmax_losses(rows, leaf_indices, np.array([(0, 1)]), multipliers, [[], [0]], 4)
+    steps = SoftmaxSteps(leaf_indices, np.array([(0, 1)]), multipliers)
+    found = REFERENCE.softmax_losses(rows, steps, [[], [0]], 4)
     assert found.tolist() == [[0, 32, 72], [0, 16, 72]]
 
 
@@ -254,6 +256,6 @@ def test_newton_gain_by_hand(backend: Backend) -> None:
 def test_probabilities_near_the_floor_give_a_finite_loss() -> None:
     p = np.array([[1.0, STATE_FLOOR]])
     rows = SoftmaxRows(p, np.array([1], np.int32), np.array([1], np.int32), np.array([1.0]))
-    nothing = (np.zeros((1, 1), np.int32), np.array([(-1, 0)]), np.ones((1, 1, 2)))
-    assert REFERENCE.softmax_losses(rows, *nothing, [[]], 32)[0, 1] == 900 << 32
+    nothing = SoftmaxSteps(np.zeros((1, 1), np.int32), np.array([(-1, 0)]), np.ones((1, 1, 2)))
+    assert REFERENCE.softmax_losses(rows, nothing, [[]], 32)[0, 1] == 900 << 32
     assert math.isfinite(REFERENCE.largest_miss(rows))

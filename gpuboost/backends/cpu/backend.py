@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.growth import CpuTrees
 from gpuboost.backends.cpu.loops import rows as row_loops
@@ -22,8 +23,7 @@ from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
 
-IntArray = NDArray[np.int64]
-State = NDArray[np.float64] | OneHot
+State = Floats | OneHot
 
 
 class CpuBackend(CpuTrees, CpuSoftmax):
@@ -53,19 +53,13 @@ class CpuBackend(CpuTrees, CpuSoftmax):
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return np.array(array, order="C")
 
-    def put_one_hot(self, state: NDArray[np.float64]) -> OneHot:
+    def put_one_hot(self, state: Floats) -> OneHot:
         return OneHot.of(state)
 
     def get(self, array: NDArray[Any] | OneHot) -> NDArray[Any]:
         return array.dense() if isinstance(array, OneHot) else array
 
-    def bin_block(
-        self,
-        values: NDArray[np.float64],
-        cut_values: NDArray[np.float64],
-        cut_offsets: IntArray,
-        out: NDArray[np.uint8],
-    ) -> None:
+    def bin_block(self, values: Floats, cut_values: Floats, cut_offsets: IntArray, out: NDArray[np.uint8]) -> None:
         self.team.map(row_loops.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
@@ -93,57 +87,33 @@ class CpuBackend(CpuTrees, CpuSoftmax):
         shift: int,
         counts: Counts | None = None,
     ) -> Stats:
+        (n_rows, n_classes), is_one_hot, scale = state.shape, isinstance(state, OneHot), float(np.ldexp(1.0, shift))
+        # Statistics are never reused: other sets of the same size have some, too.
         if isinstance(state, OneHot):
-            return self._quantise_classes(state, frequency_weight, shift, counts)
-        n_rows, n_classes = state.shape
-        n_channels = n_classes + (counts is not None)
-        quantised = np.zeros(
-            (n_rows, padded(n_channels)), np.int32
-        )  # never reused: other sets of the same size have statistics too
-        scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(row_loops.quantise, n_rows, 4 * state.size, state, signs, frequency_weight, scale, quantised)
-        sums, sum_abs = np.sum(parts, axis=0)
-        if counts is None:
-            return Stats(quantised[None], shift, sums, sum_abs)
-        quantised[:, n_classes] = counts.of_row
-        sums = np.append(sums, counts.of_row.sum(dtype=np.int64))
-        return Stats(quantised[None], shift, sums, sum_abs, counts.minimum)
-
-    def _quantise_classes(self, state: OneHot, frequency_weight: NDArray[np.int32], shift: int, counts: Counts | None) -> Stats:
-        loop, n_rows, n_classes = one_hot.quantise, len(state.label), state.n_classes
-        quantised = np.empty((n_rows, 2 if counts is None else 3), np.int32)
-        scale = float(np.ldexp(1.0, shift))
-        parts = self.team.map(
-            loop, n_rows, 4 * n_rows, state.weight, state.label, frequency_weight, scale, n_classes, quantised
-        )
-        sum_abs: IntArray = np.sum(parts, axis=0)
-        if counts is None:
-            return Stats(quantised[None], shift, sum_abs, sum_abs, one_hot=True)
-        quantised[:, COUNT] = counts.of_row
-        sums = np.append(sum_abs, counts.of_row.sum(dtype=np.int64))
-        return Stats(quantised[None], shift, sums, sum_abs, counts.minimum, one_hot=True)
+            quantised, at_count = np.empty((n_rows, 2 if counts is None else 3), np.int32), COUNT
+            arguments = (state.weight, state.label, frequency_weight, scale, n_classes, quantised)
+            sums = sum_abs = np.sum(self.team.map(one_hot.quantise, n_rows, 4 * n_rows, *arguments), axis=0)
+        else:
+            quantised, at_count = np.zeros((n_rows, padded(n_classes + (counts is not None))), np.int32), n_classes
+            parts = self.team.map(row_loops.quantise, n_rows, 4 * state.size, state, signs, frequency_weight, scale, quantised)
+            sums, sum_abs = np.sum(parts, axis=0)
+        if counts is not None:
+            quantised[:, at_count] = counts.of_row
+            sums = np.append(sums, counts.of_row.sum(dtype=np.int64))
+        return Stats(quantised[None], shift, sums, sum_abs, counts.minimum if counts else 0, one_hot=is_one_hot)
 
     def flip(self, stats: Stats, leaf_index: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         quantised = stats.quantised[0]
         out = np.zeros_like(quantised)
-        parts = self.team.map(
-            row_loops.flip, len(quantised), 4 * quantised.size, quantised, leaf_index, signs, stats.n_channels, out
-        )
+        arguments = (quantised, leaf_index, signs, stats.n_channels, out)
+        parts = self.team.map(row_loops.flip, len(quantised), 4 * quantised.size, *arguments)
         return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.sum_abs, stats.min_count)
 
     def leaf_sums(self, stats: Stats, leaf_index: NDArray[Any], n_leaves: int) -> tuple[IntArray, IntArray]:
         quantised = stats.quantised[0]
-        if stats.one_hot:
-            parts = self.team.map(
-                one_hot.leaf_sums, len(quantised), 8 * len(quantised), quantised, leaf_index, n_leaves, stats.n_classes
-            )
-            sums: IntArray = np.sum(parts, axis=0)
-            return sums, sums
-        parts = self.team.map(
-            row_loops.leaf_sums, len(quantised), 8 * quantised.size, quantised, leaf_index, n_leaves, stats.n_classes
-        )
-        sums, sum_abs = np.sum(parts, axis=0)
-        return sums, sum_abs
+        loop, size = (one_hot.leaf_sums, len(quantised)) if stats.one_hot else (row_loops.leaf_sums, quantised.size)
+        sums = np.sum(self.team.map(loop, len(quantised), 8 * size, quantised, leaf_index, n_leaves, stats.n_classes), axis=0)
+        return (sums, sums) if stats.one_hot else (sums[0], sums[1])
 
     def row_weights(self, stats: Stats) -> IntArray:
         quantised = stats.quantised
@@ -156,21 +126,13 @@ class CpuBackend(CpuTrees, CpuSoftmax):
         self.team.map(row_loops.row_weights, sum_abs.size, 2 * quantised.size, flat, first, stats.n_classes, out)
         return sum_abs
 
-    def reweight(
-        self,
-        state: State,
-        signs: NDArray[np.int8],
-        leaf_index: NDArray[Any],
-        table: NDArray[np.float64],
-    ) -> float:
+    def reweight(self, state: State, signs: NDArray[np.int8], leaf_index: NDArray[Any], table: Floats) -> float:
         if isinstance(state, OneHot):
             loop, n_rows = one_hot.reweight, len(state.label)
             return float(max(self.team.map(loop, n_rows, 4 * n_rows, state.weight, state.label, leaf_index, table)))
         return float(max(self.team.map(row_loops.reweight, len(state), 4 * state.size, state, signs, leaf_index, table)))
 
-    def project(
-        self, state: NDArray[np.float64], signs: NDArray[np.int8], coefficients: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.int8], float]:
+    def project(self, state: Floats, signs: NDArray[np.int8], coefficients: Floats) -> tuple[Floats, NDArray[np.int8], float]:
         magnitude, side = np.empty((len(state), 1)), np.empty((len(state), 1), np.int8)
         parts = self.team.map(row_loops.project, len(state), 4 * state.size, state, signs, coefficients, magnitude, side)
         return magnitude, side, float(max(parts))
@@ -186,17 +148,15 @@ class CpuBackend(CpuTrees, CpuSoftmax):
     def set_bit(self, cell: NDArray[np.int32], bit: int, data: CpuMatrix, feature: int, cut: int, missing_left: bool) -> None:
         self.team.map(row_loops.set_bit, len(cell), 8 * len(cell), data.blocks, feature, cut, missing_left, bit, cell)
 
-    def predict(self, ensemble: Ensemble, data: CpuMatrix, scores: NDArray[np.float64], first: int, stop: int) -> None:
+    def predict(self, ensemble: Ensemble, data: CpuMatrix, scores: Floats, first: int, stop: int) -> None:
         e, work = ensemble, len(scores) * (stop - first) * (64 + scores.shape[1])
         trees = EnsembleArrays(e.node_offset, e.leaf_offset, e.feature, e.cut, e.missing_left, e.left, e.right, e.values)
         self.team.map(row_loops.predict, len(scores), work, data.blocks, trees, first, stop, scores)
 
-    def add_scores(self, scores: NDArray[np.float64], leaf_index: NDArray[Any], values: NDArray[np.float64]) -> None:
+    def add_scores(self, scores: Floats, leaf_index: NDArray[Any], values: Floats) -> None:
         self.team.map(row_loops.add_scores, len(scores), 2 * scores.size, scores, leaf_index, values)
 
-    def add_trees(
-        self, scores: NDArray[np.float64], leaf_indices: Sequence[NDArray[Any]], values: Sequence[NDArray[np.float64]]
-    ) -> None:
+    def add_trees(self, scores: Floats, leaf_indices: Sequence[NDArray[Any]], values: Sequence[Floats]) -> None:
         """All trees for some rows at a time, whose scores stay in the second-level cache."""
         n_rows, at_once = len(scores), max(1, 2**17 // scores.shape[1])
 
@@ -207,10 +167,10 @@ class CpuBackend(CpuTrees, CpuSoftmax):
 
         self.team.map(share, n_rows, 2 * scores.size * len(leaf_indices))
 
-    def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> int:
+    def error(self, scores: Floats, target: NDArray[Any], units: IntArray) -> int:
         loop = row_loops.class_errors if target.ndim == 1 else row_loops.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
 
-    def confusion(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> IntArray:
+    def confusion(self, scores: Floats, target: NDArray[Any], units: IntArray) -> IntArray:
         counts: IntArray = sum(self.team.map(row_loops.confusion, len(scores), 4 * scores.size, scores, target, units))
         return counts

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.loops import growth as growth_loops
@@ -22,8 +23,6 @@ from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.criteria import CRITERIA
 from gpuboost.backends.frontier import LEFT, START, STOP, WHOLE, Frontier, GrowthScope, new_nodes, root_bounds
 from gpuboost.backends.statistics import Stats
-
-IntArray = NDArray[np.int64]
 
 
 class CpuTrees(CpuResources, Backend):

@@ -20,6 +20,7 @@ from gpuboost.backends.cpu import compiling
 Array = Any
 Int = Any  # a Python or a NumPy integer: the compiler does not care
 Float = Any
+Lanes = tuple[int, ...]  # its length is the number of vectors of a row, see `gpuboost.backends.cpu.loops.histograms.unrolled`
 
 PACKAGE = __name__.partition(".")[0]
 

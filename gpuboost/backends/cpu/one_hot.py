@@ -35,6 +35,10 @@ class OneHot:
     label: NDArray[np.int32]
     n_classes: int
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.label), self.n_classes
+
     @classmethod
     def of(cls, state: NDArray[np.float64]) -> OneHot:
         label = state.argmax(axis=1).astype(np.int32)

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import IntArray
+from gpuboost.backends.cpu.jit import Lanes
 from gpuboost.backends.cpu.loops import growth as growth_loops
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Rule, Siblings, Trees
 from gpuboost.backends.cpu.loops.growth import of_tree, slots_needed
@@ -23,7 +25,6 @@ from gpuboost.backends.cpu.resources import CpuResources, Scratch
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
 
-IntArray = NDArray[np.int64]
 Histograms = NDArray[np.int32]
 
 
@@ -47,7 +48,7 @@ class Work:
     columns: Columns
     rule: Rule
     sum_abs: IntArray
-    lanes: tuple[int, ...]
+    lanes: Lanes
     search: Search
     tuning: tuple[PruningTuner, float] | None = None
 

@@ -33,17 +33,10 @@ def encode(gpu: Gpu, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None) -
 
     def write(matrix: DeviceMatrix, chosen: Any, first: int, n: int) -> None:
         grid = (max(1, min(-(-n // ROWS_AT_ONCE), 65_535)), len(codes))
-        row_stride, column_stride = matrix.strides
-        sizes = {
-            "row_stride": row_stride,
-            "column_stride": column_stride,
-            "kind": KINDS.index(matrix.dtype.str[1:]),
-            "n_rows": n,
-            "first_row": first,
-            "n_code_rows": n_rows,
-            "n_features": n_columns,
-        }
-        launch(gpu, "bin", grid, (matrix.values, chosen, cuts, offsets, codes, sizes))
+        (row_stride, column_stride), kind = matrix.strides, KINDS.index(matrix.dtype.str[1:])
+        layout = {"row_stride": row_stride, "column_stride": column_stride, "kind": kind}
+        rows = {"n_rows": n, "first_row": first, "n_code_rows": n_rows, "n_features": n_columns}
+        launch(gpu, "bin", grid, (matrix.values, chosen, cuts, offsets, codes, {**layout, **rows}))
 
     on_device = gpu.adopt(X)
     if on_device is not None:

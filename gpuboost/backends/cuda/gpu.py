@@ -71,37 +71,29 @@ class Gpu(Protocol):
         DeviceMemoryError
             If there is no room for it.
         """
-        ...
 
     def put(self, array: NDArray[Any]) -> GpuArray:
         """Return a C-contiguous copy of a host array."""
-        ...
 
     def get(self, array: GpuArray) -> NDArray[Any]:
         """Return a host copy of an array or view, when all work queued before is done."""
-        ...
 
     def zero(self, array: GpuArray) -> None:
         """Set a C-contiguous array or view to zero."""
-        ...
 
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
     ) -> None:
         """Queue a kernel. The arguments have been checked by `gpuboost.backends.cuda.launch.launch`."""
-        ...
 
     def adopt(self, matrix: Any) -> DeviceMatrix | None:
         """Return a matrix that lies on a device as one on this device, without a copy where it is dense and here.
 
         None if it is on the host.
         """
-        ...
 
     def free_bytes(self) -> int:
         """Return how much memory can still be allocated."""
-        ...
 
     def close(self) -> None:
         """Give all memory back that is no longer referenced."""
-        ...

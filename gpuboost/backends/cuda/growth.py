@@ -69,34 +69,14 @@ class CudaGrowth:
         work = self._work(data, stats, max_leaves, scope, len(root_bounds(stats, scope, n_started)))
         table, current = work.table, self._buffer("current", (work.n_trees,), np.int64)
         grid = (self._grid(n_started), work.n_trees)
-        self._launch(
-            "init_roots",
-            grid,
-            work.rows,
-            table,
-            current,
-            scope.sample_indices,
-            None if scope.bounds is None else self.gpu.put(scope.bounds.astype(np.int64)),
-            n_started,
-            work.stride,
-            work.max_nodes,
-            n_channels,
-        )
+        bounds = None if scope.bounds is None else self.gpu.put(scope.bounds.astype(np.int64))
+        nodes = (work.rows, table, current, scope.sample_indices, bounds)
+        self._launch("init_roots", grid, *nodes, n_started, work.stride, work.max_nodes, n_channels)
         if work.sum_abs is not None:
             self.gpu.zero(work.sum_abs)
-        self._launch(
-            "root_totals",
-            grid,
-            work.rows,
-            stats.quantised,
-            table,
-            work.sum_abs,
-            work.stride,
-            work.quantised_stride,
-            work.max_nodes,
-            stats.n_classes,
-            n_channels,
-        )
+        arrays = (work.rows, stats.quantised, table, work.sum_abs)
+        sizes = (work.stride, work.quantised_stride, work.max_nodes, stats.n_classes, n_channels)
+        self._launch("root_totals", grid, *arrays, *sizes)
         totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
         return Frontier(data, stats, work.rows[:, :n_started], table[:, :, :N_COLUMNS], totals, edges, current, work=work)
 
@@ -197,149 +177,50 @@ class CudaGrowth:
 
     def _histogram(self, frontier: Frontier, tile: Tile, member: int, slot: int) -> None:
         """Sum the histograms of a node of every tree into ``slot``, fill their skipped bins, and subtract for siblings."""
-        work, stats, current = work_of(frontier), frontier.stats, frontier.current
-        columns, plan = work.columns, work.plan
+        work, stats = work_of(frontier), frontier.stats
+        columns, plan, nodes = work.columns, work.plan, (work.table, frontier.current, work.histograms)
         n_rows, n_channels = stats.quantised.shape[1:]
         self._zero(work.histograms[slot])
         batch = {"n_trees": work.n_trees, "max_nodes": work.max_nodes, "n_channels": n_channels}
         node = {"member": member, "first_bin": tile.first_bin, "bins_in_tile": plan.tile_bins}
-        self._launch(
-            "histogram",
-            plan.histogram_grid(tile, n_rows // 2 if member == SMALLER else n_rows, work.n_trees, n_channels),
-            frontier.data.codes.view(np.uint32),
-            columns.skipped.view(np.uint32),
-            columns.words,
-            work.bins,
-            work.rows,
-            stats.quantised,
-            work.table,
-            current,
-            work.histograms,
-            {
-                **batch,
-                **node,
-                "n_rows": n_rows,
-                "stride": work.stride,
-                "quantised_stride": work.quantised_stride,
-                "first_word": tile.first_word,
-                "n_words": tile.n_words,
-                "words_per_tile": plan.lanes.words,
-                "channels_per_tile": plan.lanes.channels,
-                "groups": plan.groups,
-                "bins_stride": plan.bins_stride,
-            },
-            block=plan.block,
-            shared=plan.shared_bytes,
-        )
-        self._launch(
-            "siblings",
-            (tile.n_features, work.n_trees),
-            columns.skipped,
-            columns.features,
-            work.bins,
-            work.table,
-            current,
-            work.histograms,
-            {**batch, **node, "first_feature": tile.first_feature},
-            shared=4 * n_channels,
-        )
+        rows = {"n_rows": n_rows, "stride": work.stride, "quantised_stride": work.quantised_stride}
+        words = {"first_word": tile.first_word, "n_words": tile.n_words, "words_per_tile": plan.lanes.words}
+        shared = {"channels_per_tile": plan.lanes.channels, "groups": plan.groups, "bins_stride": plan.bins_stride}
+        grid = plan.histogram_grid(tile, n_rows // 2 if member == SMALLER else n_rows, work.n_trees, n_channels)
+        codes = (frontier.data.codes.view(np.uint32), columns.skipped.view(np.uint32), columns.words, work.bins)
+        arguments = (*codes, work.rows, stats.quantised, *nodes, {**batch, **node, **rows, **words, **shared})
+        self._launch("histogram", grid, *arguments, block=plan.block, shared=plan.shared_bytes)
+        features, sizes = (columns.skipped, columns.features, work.bins), {**batch, **node, "first_feature": tile.first_feature}
+        self._launch("siblings", (tile.n_features, work.n_trees), *features, *nodes, sizes, shared=4 * n_channels)
 
     def _sweep(self, frontier: Frontier, tile: Tile, first_member: int, n_members: int) -> None:
         """Find the best split of one or two nodes of every tree."""
-        stats, work, current = frontier.stats, work_of(frontier), frontier.current
-        columns = work.columns
-        sizes = {
-            "n_trees": work.n_trees,
-            "max_nodes": work.max_nodes,
-            "n_classes": stats.n_classes,
-            "n_channels": stats.n_channels,
-            "n_voting": stats.n_voting,
-            "min_count": stats.min_count,
-            "first_member": first_member,
-            "kept": int(work.plan.kept),
-            "first_feature": tile.first_feature,
-            "n_features": tile.n_features,
-            "first_bin": tile.first_bin,
-            "bins_in_tile": work.plan.tile_bins,
-        }
-        self._launch(
-            f"sweep_{stats.criterion}",
-            (tile.n_features, n_members, work.n_trees),
-            columns.features,
-            work.bins,
-            columns.has_missing,
-            work.table,
-            current,
-            work.histograms,
-            *criterion_arguments(stats.criterion, work),
-            work.scores,
-            work.places,
-            sizes,
-            shared=4 * N_WARPS * stats.n_channels,
-        )
-        self._launch(
-            "choose_split",
-            (n_members, work.n_trees),
-            columns.features,
-            work.bins,
-            work.table,
-            current,
-            work.histograms,
-            work.scores,
-            work.places,
-            work.best,
-            sizes,
-            shared=4 * stats.n_channels,
-        )
+        stats, work = frontier.stats, work_of(frontier)
+        columns, nodes = work.columns, (work.table, frontier.current, work.histograms)
+        batch = {"n_trees": work.n_trees, "max_nodes": work.max_nodes, "bins_in_tile": work.plan.tile_bins}
+        channels = {name: getattr(stats, name) for name in ("n_classes", "n_channels", "n_voting", "min_count")}
+        features = {name: getattr(tile, name) for name in ("first_feature", "n_features", "first_bin")}
+        sizes = {**batch, **channels, **features, "first_member": first_member, "kept": int(work.plan.kept)}
+        grid, bins, scores = (n_members, work.n_trees), (columns.features, work.bins), (work.scores, work.places)
+        swept = (*bins, columns.has_missing, *nodes, *criterion_arguments(stats.criterion, work), *scores, sizes)
+        self._launch(f"sweep_{stats.criterion}", (tile.n_features, *grid), *swept, shared=4 * N_WARPS * stats.n_channels)
+        self._launch("choose_split", grid, *bins, *nodes, *scores, work.best, sizes, shared=4 * stats.n_channels)
 
     def pop_best_leaf(self, frontier: Frontier) -> bool:
         """Pop on the device. Only the device knows whether a tree still grows, and it is asked now and then."""
         work, n_channels = work_of(frontier), frontier.stats.n_channels
-        self._launch(
-            "pop_best_leaf",
-            (work.n_trees,),
-            work.table,
-            frontier.current,
-            work.max_nodes,
-            n_channels,
-            frontier.step,
-            block=32,
-        )
+        arguments = (work.table, frontier.current, work.max_nodes, n_channels, frontier.step)
+        self._launch("pop_best_leaf", (work.n_trees,), *arguments, block=32)
         frontier.step += 1
         return frontier.step % ASK_EVERY != 0 or bool((self.gpu.get(frontier.current) >= 0).any())
 
     def partition(self, frontier: Frontier) -> None:
-        work, current = work_of(frontier), frontier.current
-        n_rows, n_channels = frontier.stats.quantised.shape[1:]
-        grid = (self._grid(n_rows), work.n_trees)
-        self._launch(
-            "partition_rows",
-            grid,
-            frontier.data.codes,
-            work.rows,
-            work.sorted,
-            work.table,
-            current,
-            work.cursors,
-            n_rows,
-            work.stride,
-            work.max_nodes,
-            n_channels,
-        )
-        self._launch(
-            "partition_nodes",
-            grid,
-            work.rows,
-            work.sorted,
-            work.table,
-            current,
-            work.cursors,
-            work.stride,
-            work.max_nodes,
-            frontier.stats.n_voting,
-            n_channels,
-            frontier.step,
-        )
+        work, stats = work_of(frontier), frontier.stats
+        n_rows, n_channels = stats.quantised.shape[1:]
+        grid, arrays = (self._grid(n_rows), work.n_trees), (work.rows, work.sorted, work.table, frontier.current, work.cursors)
+        self._launch("partition_rows", grid, frontier.data.codes, *arrays, n_rows, work.stride, work.max_nodes, n_channels)
+        sizes = (work.stride, work.max_nodes, stats.n_voting, n_channels, frontier.step)
+        self._launch("partition_nodes", grid, *arrays, *sizes)
 
     def node_of_rows(self, frontier: Frontier) -> GpuArray:
         n_trees, n_rows, n_channels = frontier.stats.quantised.shape

@@ -110,9 +110,7 @@ STRUCTS = {
 """The structs of ``kernels/sizes.cuh``, which kernels take by value."""
 
 GROWTH = {
-    "bin": {
-        "bin": "values:u1* chosen:i8*? cut_values:f8* cut_offset:i8* codes:u1* sizes:BinSizes",
-    },
+    "bin": {"bin": "values:u1* chosen:i8*? cut_values:f8* cut_offset:i8* codes:u1* sizes:BinSizes"},
     "init_roots": {
         "init_roots": "rows:i4* table:i8* current:i8* started:i4*? bounds:i8*? n_started:i8 stride:i4 max_nodes:i4 "
         "n_channels:i4",
@@ -122,11 +120,9 @@ GROWTH = {
     },
     "histogram": {
         "histogram": "codes:u4* skipped:u4* words:i4* bins:i4* rows:i4* quantised:i4* table:i8* current:i8* histograms:i4* "
-        "sizes:HistogramSizes",
+        "sizes:HistogramSizes"
     },
-    "siblings": {
-        "siblings": "skipped:u1* features:i4* bins:i4* table:i8* current:i8* histograms:i4* sizes:SiblingSizes",
-    },
+    "siblings": {"siblings": "skipped:u1* features:i4* bins:i4* table:i8* current:i8* histograms:i4* sizes:SiblingSizes"},
     "sweep": {
         **{
             f"sweep_{criterion}": "features:i4* bins:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
@@ -142,9 +138,7 @@ GROWTH = {
         "choose_split": "features:i4* bins:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* best_so_far:i8* "
         "sizes:SweepSizes",
     },
-    "pop_best_leaf": {
-        "pop_best_leaf": "table:i8* current:i8* max_nodes:i4 n_channels:i4 step:i4",
-    },
+    "pop_best_leaf": {"pop_best_leaf": "table:i8* current:i8* max_nodes:i4 n_channels:i4 step:i4"},
     "partition": {
         "partition_rows": "codes:u1* rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 stride:i4 "
         "max_nodes:i4 n_channels:i4",
@@ -174,9 +168,7 @@ ROWS = {
         "sizes:QuantiseSizes",
         "flip": "quantised:i4* leaf_index:i4* table:i1* flipped:i4* sums:i8* n_rows:i4 n_classes:i4 n_channels:i4",
     },
-    "reweight": {
-        "reweight": "state:f8* signs:i1* leaf_index:i4* table:f8* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8",
-    },
+    "reweight": {"reweight": "state:f8* signs:i1* leaf_index:i4* table:f8* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8"},
     "softmax": {
         "largest_miss": "p:f8* target:i4* weight_scale:f8* largest:u8* n_rows:i4 n_classes:i4",
         "softmax_sums": "p:f8* target:i4* frequency_weight:i4* weight_scale:f8* sums:i8* n_rows:i4 n_classes:i4 shift:i4",
@@ -188,7 +180,7 @@ ROWS = {
         "multipliers:f8* candidates:i4* losses:i8* sizes:LossSizes",
     },
     "project": {
-        "project": "state:f8* signs:i1* coefficients:f8* magnitude:f8* side:i1* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8",
+        "project": "state:f8* signs:i1* coefficients:f8* magnitude:f8* side:i1* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8"
     },
     "predict": {
         "apply": "nodes:i4* codes:u1* leaf:i4* n_rows:i4 root:i4",

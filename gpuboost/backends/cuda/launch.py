@@ -49,13 +49,7 @@ def launch(gpu: Gpu, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...
 
 
 def prepare(
-    gpu: Gpu,
-    name: str,
-    grid: tuple[int, ...],
-    arguments: tuple[Any, ...],
-    *,
-    block: int = DEFAULT_BLOCK,
-    shared_bytes: int = 0,
+    gpu: Gpu, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], *, block: int = DEFAULT_BLOCK, shared_bytes: int = 0
 ) -> Launch:
     """Check a launch.
 

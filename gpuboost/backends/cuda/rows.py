@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import launch
@@ -19,8 +20,6 @@ from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
-
-IntArray = NDArray[np.int64]
 
 CELLS = 6144
 """Pairs of int32 in ``leaf_sums``, or int64 in ``confusion``, that a block keeps in shared memory: 48 KB, which every device
@@ -201,16 +200,11 @@ class CudaRows:
         sum_abs = self._zeros(n_trees * n_rows)
         first = stats.n_classes - 1 if stats.criterion == "newton" else 0
         grid, block = self._pairs(len(sum_abs), 1)
-        launch(
-            self.gpu,
-            "row_weights",
-            grid,
-            (stats.quantised, sum_abs, len(sum_abs), first, stats.n_classes, n_channels),
-            block=block,
-        )
+        arguments = (stats.quantised, sum_abs, len(sum_abs), first, stats.n_classes, n_channels)
+        launch(self.gpu, "row_weights", grid, arguments, block=block)
         return self.gpu.get(sum_abs).reshape(n_trees, n_rows)
 
-    def reweight(self, state: GpuArray, signs: GpuArray, leaf_index: GpuArray, table: NDArray[np.float64]) -> Pending:
+    def reweight(self, state: GpuArray, signs: GpuArray, leaf_index: GpuArray, table: Floats) -> Pending:
         maximum = Pending(self.gpu)
         grid, block = self._pairs(*state.shape)
         multipliers, (n_rows, n_classes) = self.put(table), state.shape
@@ -219,9 +213,7 @@ class CudaRows:
         launch(self.gpu, "reweight", grid, arguments, block=block)
         return maximum
 
-    def project(
-        self, state: GpuArray, signs: GpuArray, coefficients: NDArray[np.float64]
-    ) -> tuple[GpuArray, GpuArray, Pending]:
+    def project(self, state: GpuArray, signs: GpuArray, coefficients: Floats) -> tuple[GpuArray, GpuArray, Pending]:
         n_rows, n_classes = state.shape
         magnitude, side = self.gpu.empty((n_rows, 1), np.float64), self.gpu.empty((n_rows, 1), np.int8)
         maximum = Pending(self.gpu)
@@ -257,7 +249,7 @@ class CudaRows:
             arguments = (nodes, roots, values, data.codes, scores, n_rows, end - start, n_classes, rows, PAIRS // rows)
             launch(self.gpu, "predict", (-(-n_rows // rows),), arguments, block=block)
 
-    def add_scores(self, scores: GpuArray, leaf_index: GpuArray, values: NDArray[np.float64]) -> None:
+    def add_scores(self, scores: GpuArray, leaf_index: GpuArray, values: Floats) -> None:
         grid, block = self._pairs(*scores.shape)
         launch(self.gpu, "add_scores", grid, (scores, self._int32(leaf_index), self.put(values), *scores.shape), block=block)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.criteria import CRITERIA
 from gpuboost.backends.frontier import (
@@ -33,8 +34,6 @@ from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import MISSING_CODE, BinnedMatrix
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.tree import Tree
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass
@@ -64,17 +63,17 @@ class NumpyBackend(NumpySoftmax, Backend):
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
-    def maximum(self, state: NDArray[np.float64]) -> float:
+    def maximum(self, state: Floats) -> float:
         return float(state.max())
 
-    def channel_sums(self, state: NDArray[np.float64], frequency_weight: NDArray[np.int32], shift: int) -> IntArray:
+    def channel_sums(self, state: Floats, frequency_weight: NDArray[np.int32], shift: int) -> IntArray:
         units: IntArray = np.rint(np.ldexp(state, shift)).astype(np.int64)
         sums: IntArray = (units * frequency_weight[:, None]).sum(axis=0)
         return sums
 
     def quantise(
         self,
-        state: NDArray[np.float64],
+        state: Floats,
         signs: NDArray[np.int8],
         frequency_weight: NDArray[np.int32],
         shift: int,
@@ -105,20 +104,12 @@ class NumpyBackend(NumpySoftmax, Backend):
         sum_abs: IntArray = abs(stats.quantised[:, :, first : stats.n_classes].astype(np.int64)).sum(axis=2)
         return sum_abs
 
-    def reweight(
-        self,
-        state: NDArray[np.float64],
-        signs: NDArray[np.int8],
-        leaf_index: NDArray[Any],
-        table: NDArray[np.float64],
-    ) -> float:
+    def reweight(self, state: Floats, signs: NDArray[np.int8], leaf_index: NDArray[Any], table: Floats) -> float:
         multiplier = np.where(signs > 0, table[leaf_index, 1], table[leaf_index, 0])
         state[:] = np.where(state > 0, np.maximum(state * multiplier, STATE_FLOOR), 0.0)
         return self.maximum(state)
 
-    def project(
-        self, state: NDArray[np.float64], signs: NDArray[np.int8], coefficients: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.int8], float]:
+    def project(self, state: Floats, signs: NDArray[np.int8], coefficients: Floats) -> tuple[Floats, NDArray[np.int8], float]:
         r = np.zeros((len(state), 1))
         for c, coefficient in enumerate(coefficients):
             r[:, 0] += signs[:, c] * state[:, c] * coefficient
@@ -223,7 +214,7 @@ class NumpyBackend(NumpySoftmax, Backend):
                 frontier.nodes[t, child, [START, STOP]] = bounds
                 frontier.nodes[t, child, BASELINE] = (side * votes * frontier.totals[t, child])[: frontier.stats.n_voting].sum()
 
-    def node_of_rows(self, frontier: Frontier) -> NDArray[np.int64]:
+    def node_of_rows(self, frontier: Frontier) -> IntArray:
         node_of_row = np.zeros(frontier.rows.shape, np.int64)
         for t, node in np.argwhere(frontier.nodes[:, :, LEFT] == 0):
             node_of_row[t, self._rows(frontier, t, node)] = node
@@ -231,7 +222,7 @@ class NumpyBackend(NumpySoftmax, Backend):
 
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
-    def apply(self, tree: Tree, data: BinnedMatrix) -> NDArray[np.int64]:
+    def apply(self, tree: Tree, data: BinnedMatrix) -> IntArray:
         node = np.full(data.n_rows, tree.first, np.int64)
         while (inside := np.flatnonzero(node >= 0)).size:
             n = node[inside]
@@ -248,15 +239,15 @@ class NumpyBackend(NumpySoftmax, Backend):
             code = data.codes[feature]
             cell[(code <= cut) & ((code != MISSING_CODE) | missing_left)] |= 1 << bit
 
-    def add_scores(self, scores: NDArray[np.float64], leaf_index: NDArray[Any], values: NDArray[np.float64]) -> None:
+    def add_scores(self, scores: Floats, leaf_index: NDArray[Any], values: Floats) -> None:
         scores += values[leaf_index]
 
-    def error(self, scores: NDArray[np.float64], target: NDArray[Any], units: NDArray[np.int64]) -> int:
+    def error(self, scores: Floats, target: NDArray[Any], units: IntArray) -> int:
         if target.ndim == 1:
             return int(units[scores.argmax(axis=1) != target].sum())
         return int((((scores > 0) != (target > 0)).sum(axis=1) * units).sum())
 
-    def confusion(self, scores: NDArray[np.float64], target: NDArray[Any], units: IntArray) -> IntArray:
+    def confusion(self, scores: Floats, target: NDArray[Any], units: IntArray) -> IntArray:
         counts = np.zeros((scores.shape[1], scores.shape[1]), np.int64)
         np.add.at(counts, (target, scores.argmax(axis=1)), units)
         return counts

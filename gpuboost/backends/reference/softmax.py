@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
+from gpuboost.array_types import Floats, IntArray
+from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.exactmath import minus_log2
 from gpuboost.fixedpoint import STATE_FLOOR
-
-IntArray = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def complements(p: Floats) -> Floats:
@@ -45,36 +43,28 @@ class NumpySoftmax:
         return (rows.frequency_weight[:, None] * g).sum(axis=0), (rows.frequency_weight[:, None] * h).sum(axis=0)
 
     def softmax_statistics(
-        self,
-        rows: SoftmaxRows,
-        pairs: IntArray,
-        gradient_shift: int,
-        curvature_shift: int,
-        counts: Counts,
-        weights: NDArray[np.int32] | None = None,
+        self, rows: SoftmaxRows, pairs: IntArray, shifts: Shifts, counts: Counts, weights: NDArray[np.int32] | None = None
     ) -> Stats:
         missing = complements(rows.p)
-        gradients = np.rint(np.ldexp(self.derivatives(rows)[0], gradient_shift)).astype(np.int64)
+        gradients = np.rint(np.ldexp(self.derivatives(rows)[0], shifts.gradient)).astype(np.int64)
         trees = []
         for base, k in pairs.tolist():
             g, h = gradients[:, k], rows.p[:, k] * missing[:, k]
             if base >= 0:
                 both = rows.p[:, base] * rows.p[:, k]
                 g, h = g - gradients[:, base], (rows.p[:, base] * missing[:, base] + h) + 2.0 * both
-            h = np.rint(np.ldexp(rows.weight_scale * h, curvature_shift)).astype(np.int64)
+            h = np.rint(np.ldexp(rows.weight_scale * h, shifts.curvature)).astype(np.int64)
             channels = [rows.frequency_weight * g, rows.frequency_weight * h, counts.of_row]
             if weights is not None:
                 channels.insert(1, weights)
             trees.append(np.column_stack(channels))
         quantised = np.array(trees, np.int64)
         sums, sum_abs = quantised.sum(axis=(0, 1)), abs(quantised).sum(axis=(0, 1))[:-1]
-        return Stats(quantised.astype(np.int32), gradient_shift, sums, sum_abs, counts.minimum, "newton")
+        return Stats(quantised.astype(np.int32), shifts.gradient, sums, sum_abs, counts.minimum, "newton")
 
-    def after(
-        self, p: Floats, leaf_indices: NDArray[Any], pairs: IntArray, multipliers: Floats, trees: Sequence[int]
-    ) -> Floats:
+    def after(self, p: Floats, steps: SoftmaxSteps, trees: Sequence[int]) -> Floats:
         """Return ``p`` after a step with some trees."""
-        p = p.copy()
+        p, (leaf_indices, pairs, multipliers) = p.copy(), steps
         for t in trees:
             base, k = pairs[t].tolist()
             p[:, k] *= multipliers[t, leaf_indices[t], 0]
@@ -82,26 +72,18 @@ class NumpySoftmax:
                 p[:, base] *= multipliers[t, leaf_indices[t], 1]
         return np.maximum(p / np.add.accumulate(p, axis=1)[:, -1:], STATE_FLOOR)
 
-    def softmax_update(
-        self, p: Floats, leaf_indices: NDArray[Any], pairs: IntArray, multipliers: Floats, trees: Sequence[int]
-    ) -> None:
-        p[:] = self.after(p, leaf_indices, pairs, multipliers, trees)
+    def softmax_update(self, p: Floats, steps: SoftmaxSteps, trees: Sequence[int]) -> None:
+        p[:] = self.after(p, steps, trees)
 
     def stack(self, leaf_indices: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return np.stack(leaf_indices)
 
     def softmax_losses(
-        self,
-        rows: SoftmaxRows,
-        leaf_indices: NDArray[Any],
-        pairs: IntArray,
-        multipliers: Floats,
-        candidates: Sequence[Sequence[int]],
-        shift: int,
+        self, rows: SoftmaxRows, steps: SoftmaxSteps, candidates: Sequence[Sequence[int]], shift: int
     ) -> IntArray:
         losses = []
         for trees in candidates:
-            p = self.after(rows.p, leaf_indices, pairs, multipliers, trees)
+            p = self.after(rows.p, steps, trees)
             own = np.take_along_axis(p, rows.target[:, None], axis=1)[:, 0]
             units = rows.frequency_weight * np.rint(np.ldexp(rows.weight_scale * minus_log2(own), shift)).astype(np.int64)
             of_class = np.zeros(p.shape[1], np.int64)

@@ -6,13 +6,10 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.cli import options
 from gpuboost.cli.program import Command
-
-Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LARGEST_MATRIX = 20
 """The confusion matrix is printed for up to so many classes."""
@@ -80,21 +77,21 @@ def evaluate(
     options.Printer(as_json).result(facts, text.partition("\n")[0] if quiet else text)
 
 
-def log_loss(true: Numbers, proba: Floats, weights: Floats) -> float:
+def log_loss(true: IntArray, proba: Floats, weights: Floats) -> float:
     """Return the weighted mean of -log p(true class) over the rows that are of a class; NaN if there are none."""
     known = (true >= 0) & (weights > 0)
     logs = -np.log(proba[known, true[known]])
     return float(np.average(logs, weights=weights[known])) if known.any() else float("nan")
 
 
-def confusion(true: Numbers, predicted: Numbers, weights: Floats, n_classes: int) -> Floats:
+def confusion(true: IntArray, predicted: IntArray, weights: Floats, n_classes: int) -> Floats:
     """Return the weight of each pair of a true class (rows) and a predicted one (columns)."""
     known = true >= 0
     cells = true[known] * n_classes + predicted[known]
     return np.bincount(cells, weights[known], n_classes**2).reshape(n_classes, n_classes).astype(np.float64)
 
 
-def class_table(true: Numbers, predicted: Numbers, weights: Floats, classes: list[Any]) -> list[dict[str, Any]]:
+def class_table(true: IntArray, predicted: IntArray, weights: Floats, classes: list[Any]) -> list[dict[str, Any]]:
     """Return for each class how many rows it has, and the shares that are found (recall) and that are right (precision)."""
     rows = []
     for k, label in enumerate(classes):
@@ -109,7 +106,7 @@ def class_table(true: Numbers, predicted: Numbers, weights: Floats, classes: lis
 
 
 def costs_of(
-    estimator: Any, given: Any, true: Numbers, predicted: Numbers, proba: Floats | None, weights: Floats
+    estimator: Any, given: Any, true: IntArray, predicted: IntArray, proba: Floats | None, weights: Floats
 ) -> dict[str, float]:
     """Return the mean cost of the predictions, and of the labels of least expected cost; rows of no class are left out."""
     from gpuboost.costs.matrix import average_cost, check_cost_matrix, least_cost

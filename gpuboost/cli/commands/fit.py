@@ -36,19 +36,11 @@ DEFAULT_EVERY = 50
 @click.option("--weight", metavar="COL", help="A column of row weights for training.")
 @click.option("--drop", multiple=True, metavar="COL", help="A column to leave out; repeatable.")
 @click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter of the estimator, such as n_estimators=500.",
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the estimator, such as n_estimators=500."
 )
 @options.cost_option
 @click.option("--checkpoint", type=click.IntRange(min=1), metavar="N", help="Write MODEL.checkpoint every N rounds.")
-@click.option(
-    "--resume",
-    is_flag=True,
-    help=f"Go on from MODEL.checkpoint; every {DEFAULT_EVERY} rounds if not said.",
-)
+@click.option("--resume", is_flag=True, help=f"Go on from MODEL.checkpoint; every {DEFAULT_EVERY} rounds if not said.")
 @options.device_option
 @options.jobs_option
 @options.no_header_option

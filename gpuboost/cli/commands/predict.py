@@ -11,12 +11,7 @@ from gpuboost.cli.program import Command
 @click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
-@click.option(
-    "--out",
-    required=True,
-    metavar="FILE",
-    help="CSV, .csv.gz, TSV, Parquet, Feather, .npy, .npz; - prints CSV.",
-)
+@click.option("--out", required=True, metavar="FILE", help="CSV, .csv.gz, TSV, Parquet, Feather, .npy, .npz; - prints CSV.")
 @click.option("--proba", is_flag=True, help="Write the probabilities of the classes, too.")
 @click.option(
     "--keep",

@@ -269,15 +269,14 @@ class Reading:
         import pyarrow as pa
 
         try:
-            if kind == "parquet":  # one thread: see `gpuboost.cli.reading.text_files`
-                from pyarrow import parquet
+            with open(path, "rb") as file:  # one thread: see `gpuboost.cli.reading.text_files`
+                if kind == "parquet":
+                    from pyarrow import parquet
 
-                with open(path, "rb") as file:
                     data = parquet.ParquetFile(file).read(use_threads=False)
-            else:
-                from pyarrow import feather
+                else:
+                    from pyarrow import feather
 
-                with open(path, "rb") as file:
                     data = feather.read_table(file, use_threads=False)
         except (pa.ArrowException, ValueError, OSError, KeyError) as error:
             if isinstance(error, OSError) and error.errno:
@@ -325,14 +324,9 @@ def kind_of(path: str) -> str:
     """
     if path == "-":
         return "csv"
-    stem = path.lower()
-    if stem.endswith(".gz"):
-        stem = stem[:-3]
-        kind = SUFFIXES.get(os.path.splitext(stem)[1], "")
-        kind = kind if kind in ("csv", "libsvm") else ""
-    else:
-        kind = SUFFIXES.get(os.path.splitext(stem)[1], "")
-    if not kind:
+    name = path.lower().removesuffix(".gz")
+    kind = SUFFIXES.get(os.path.splitext(name)[1], "")
+    if not kind or (name != path.lower() and kind not in ("csv", "libsvm")):
         known = ", ".join(SUFFIXES)
         raise ValueError(f"{path} is no table of a known kind: {known}, .csv.gz, or - for CSV from the standard input")
     os.stat(path)

@@ -22,16 +22,13 @@ def read_labels(table: Table, target: str | None, target_file: str | None) -> ND
         If they are not there, or one is missing.
     """
     if target_file is not None:
-        table.arrays[target_file] = read_npy(target_file)
-        if table.arrays[target_file].ndim != 1:
-            shape = table.arrays[target_file].shape
-            raise ValueError(f"{target_file} must hold one label a row, shape ({table.n_rows},), got the shape {shape}")
-        n_labels = len(table.arrays[target_file])
-        if n_labels != table.n_rows:
-            raise ValueError(f"{target_file} has {n_labels} labels for the {table.n_rows} rows of {table.path}")
+        labels = table.arrays[target_file] = read_npy(target_file)
+        if labels.ndim != 1:
+            raise ValueError(f"{target_file} must hold one label a row, shape ({table.n_rows},), got the shape {labels.shape}")
+        if len(labels) != table.n_rows:
+            raise ValueError(f"{target_file} has {len(labels)} labels for the {table.n_rows} rows of {table.path}")
         return table.labels(target_file)
-    key = target_key(table, target)
-    return table.labels(key)
+    return table.labels(target_key(table, target))
 
 
 def target_key(table: Table, target: str | None) -> str:

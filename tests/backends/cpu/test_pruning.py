@@ -394,7 +394,7 @@ def test_rows_are_sorted_by_mass(seed: int, survivors: float) -> None:
     rows = rng.permutation(n_rows)[: rng.integers(1, n_rows + 1)].astype(np.int32)
     mass, level, out = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.uint8), np.zeros_like(rows)
     rule = Rule(EDGE, n_classes, n_classes, 0, False)
-    light, total = heavy.sort_rows(rows, quantised, rule, 2.0, 4.0, survivors, mass, level, out)
+    light, total = heavy.sort_rows(rows, quantised, rule, (2.0, 4.0, survivors), mass, level, out)
     expected = abs(quantised.astype(np.int64)).sum(axis=1)
     assert (mass[rows] == expected[rows]).all()
     assert out.tolist() == [*sorted(rows.tolist(), key=lambda row: (level[row], rows.tolist().index(row)))]

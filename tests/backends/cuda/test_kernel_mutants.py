@@ -17,7 +17,7 @@ from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.frontier import Frontier, GrowthScope
 from gpuboost.backends.reference.backend import NumpyBackend
-from gpuboost.backends.statistics import Counts, SoftmaxRows, Stats
+from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
 from tests.backends.test_softmax import random_rows
@@ -147,12 +147,12 @@ def softmax(gpu: EmulatedGpu) -> None:
         own = (np.zeros_like(target), frequency_weight, np.ones_like(weight_scale))
         rows = SoftmaxRows(*(backend.put(a) for a in (p, target, frequency_weight, weight_scale)))
         counts = Counts(backend.put(weights), 2)
-        stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, backend.put(weights))
-        plain = backend.softmax_statistics(rows, pairs, 11, 12, counts)
+        stats = backend.softmax_statistics(rows, pairs, Shifts(11, 12), counts, backend.put(weights))
+        plain = backend.softmax_statistics(rows, pairs, Shifts(11, 12), counts)
         found: list[object] = [backend.largest_miss(rows), *backend.softmax_sums(rows, 30), plain.sum, plain.sum_abs]
         found += [np.array(backend.get(plain.quantised))[:, :, :3], stats.sum, stats.sum_abs, backend.row_weights(plain)]
         for given in (None, backend.put(weights)):
-            stats = backend.softmax_statistics(rows, pairs, 11, 12, counts, given)
+            stats = backend.softmax_statistics(rows, pairs, Shifts(11, 12), counts, given)
             frontier = grow(backend, backend.load(coded(codes)), stats, 4)
             nodes = np.array(backend.read_nodes(frontier)[0])
             found += [np.ascontiguousarray(nodes[:, :, 2:6]), nodes[:, :, 8].copy()]
@@ -160,9 +160,9 @@ def softmax(gpu: EmulatedGpu) -> None:
             backend.put(np.array([[1.0 - 2.0**-53, 3e-18, 4e-18, 1e-18]])), *(backend.put(a[3:4]) for a in own)
         )
         found += backend.softmax_sums(fitted, 80)
-        on_device = backend.put(leaf_indices)
-        found.append(backend.softmax_losses(rows, on_device, pairs, multipliers, [[], [1], [2, 0]], 32))
-        backend.softmax_update(rows.p, on_device, pairs, multipliers, [2, 0, 1])
+        steps = SoftmaxSteps(backend.put(leaf_indices), pairs, multipliers)
+        found.append(backend.softmax_losses(rows, steps, [[], [1], [2, 0]], 32))
+        backend.softmax_update(rows.p, steps, [2, 0, 1])
         return [*found, backend.get(rows.p)]
 
     for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.jit import Array, Int, compiled, copy
+from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled, copy
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Rule, Trees
 from gpuboost.backends.cpu.loops.histograms import TOGETHER, histogram, histogram_of_classes, root_histograms
 from gpuboost.backends.cpu.loops.splits import evaluate_siblings
@@ -126,7 +126,7 @@ def partition(columns: Columns, tree: GrowingTree, buffer: Array, rule: Rule, m:
 
 @compiled
 def find_splits(
-    columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, small: int, large: int, lanes: tuple[int, ...]
+    columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, small: int, large: int, lanes: Lanes
 ) -> None:
     """Histograms and best classifiers of two siblings (or of the root, if ``large`` is -1) in one call, on one thread."""
     rows = tree.rows[tree.nodes[small, START] : tree.nodes[small, STOP]]
@@ -166,9 +166,7 @@ def tree_of(trees: Trees, t: int) -> GrowingTree:
 
 
 @compiled
-def grow(
-    lo: int, hi: int, columns: Columns, trees: Trees, histograms: Array, buffer: Array, rule: Rule, lanes: tuple[int, ...]
-) -> None:
+def grow(lo: int, hi: int, columns: Columns, trees: Trees, histograms: Array, buffer: Array, rule: Rule, lanes: Lanes) -> None:
     """Grow the trees lo..hi-1, one after another, in the same memory for histograms."""
     n_cuts, quantised = trees.nodes.shape[1] // 2, trees.quantised
     # Roots with statistics of their own that hold all rows are counted in one pass.

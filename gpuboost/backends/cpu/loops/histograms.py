@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled
 from gpuboost.backends.cpu.loops.arguments import Columns, Siblings
 from gpuboost.backends.cpu.one_hot import CLASS, COUNT, WEIGHT
 from gpuboost.backends.cpu.simd import LANES, add_vectors, differing_16, differing_32, differing_64, lowest_bit, prefetch
@@ -22,14 +22,14 @@ AHEAD = 16
 """A node's rows lie anywhere: memory is asked for each of them this many rows before it is added."""
 
 
-def unrolled(width: int) -> tuple[int, ...]:
+def unrolled(width: int) -> Lanes:
     """Return a tuple whose length tells the compiler the number of vectors in a row; empty if it should not unroll."""
     n_vectors = width // LANES
     return (0,) * n_vectors if n_vectors <= UNROLLED else ()
 
 
 @compiled
-def add_row(out: Array, i: int, quantised: Array, j: int, n_channels: int, lanes: tuple[int, ...]) -> None:
+def add_row(out: Array, i: int, quantised: Array, j: int, n_channels: int, lanes: Lanes) -> None:
     """Add row j of ``quantised`` to row i of ``out``, both flat with ``n_channels`` entries a row.
 
     The length of ``lanes`` is known to the compiler, which adds up to `UNROLLED` vectors a row at once.
@@ -57,7 +57,7 @@ def differing(a: Array, i: int, b: Array, j: int, width: int) -> Int:
 
 
 @compiled
-def histogram(lo: int, hi: int, columns: Columns, rows: Array, quantised: Array, out: Array, lanes: tuple[int, ...]) -> Int:
+def histogram(lo: int, hi: int, columns: Columns, rows: Array, quantised: Array, out: Array, lanes: Lanes) -> Int:
     """Add up ``quantised`` by bin over ``rows``, leaving out every feature's most frequent bin. Return the number of additions.
 
     A piece of work is a block of features and a chunk of rows; ``out`` (n_chunks, n_bins_total, C) has room for every chunk and
@@ -101,7 +101,7 @@ INTERLEAVED = 256
 
 
 @compiled
-def root_histograms(lo: int, hi: int, columns: Columns, quantised: Array, out: Array, lanes: tuple[int, ...]) -> None:
+def root_histograms(lo: int, hi: int, columns: Columns, quantised: Array, out: Array, lanes: Lanes) -> None:
     """As `histogram`, over all rows for each of the trees lo..hi-1: ``out`` (n_bins_total, TOGETHER, C) is overwritten.
 
     A row's codes are looked at once, and what is added is one long vector. ``lanes`` are those of one tree.
@@ -166,7 +166,7 @@ def histogram_of_classes(lo: int, hi: int, columns: Columns, rows: Array, quanti
 
 
 @compiled
-def fill_skipped_bin(f: int, columns: Columns, pair: Siblings, parts: Array, sums: Array, lanes: tuple[int, ...]) -> None:
+def fill_skipped_bin(f: int, columns: Columns, pair: Siblings, parts: Array, sums: Array, lanes: Lanes) -> None:
     """Finish feature f's histograms. ``sums`` is scratch for one row.
 
     Adds up the chunks; gives the skipped bin the node's total minus all other bins (exact, because these are integers); and

@@ -5,26 +5,16 @@ Each works on the rows lo..hi-1, without the GIL, so that threads can share it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gpuboost.backends.cpu.jit import Array, Float, compiled
 from gpuboost.backends.cpu.loops.logarithm import minus_log2
+from gpuboost.backends.statistics import SoftmaxRows, SoftmaxSteps
 from gpuboost.fixedpoint import STATE_FLOOR
 
 CHUNK = 512
 """So many rows are worked on at a time, in the nearest caches. And so many terms below 2**43 add up exactly in float64, which
 vector units add faster than they convert to integers."""
-
-
-class Rows(NamedTuple):
-    """The arrays of `gpuboost.backends.statistics.SoftmaxRows`."""
-
-    p: Array
-    target: Array
-    frequency_weight: Array
-    weight_scale: Array
 
 
 @compiled
@@ -58,7 +48,7 @@ def small_sum(p: Array) -> Float:
 
 
 @compiled
-def largest_miss(lo: int, hi: int, rows: Rows) -> Float:
+def largest_miss(lo: int, hi: int, rows: SoftmaxRows) -> Float:
     p, target, _, weight_scale = rows
     largest = 0.0
     for i in range(lo, hi):
@@ -67,7 +57,7 @@ def largest_miss(lo: int, hi: int, rows: Rows) -> Float:
 
 
 @compiled
-def sums(lo: int, hi: int, rows: Rows, scale: float) -> tuple[Array, Array]:
+def sums(lo: int, hi: int, rows: SoftmaxRows, scale: float) -> tuple[Array, Array]:
     p, target, frequency_weight, weight_scale = rows
     n_classes = p.shape[1]
     gradient, curvature = np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
@@ -108,19 +98,19 @@ def derivatives(own: Array, target: Array, weight_scale: Array, scale: float, ot
 def statistics(
     lo: int,
     hi: int,
-    rows: Rows,
+    rows: SoftmaxRows,
     pairs: Array,
-    gradient_scale: float,
-    curvature_scale: float,
+    scales: tuple[float, ...],
     weights: Array,
     counts: Array,
     quantised: Array,
 ) -> tuple[Array, Array]:
     """Fill in the rows lo..hi-1 of ``quantised`` (n_trees, n_rows, C); return its sums, and those of its magnitudes.
 
-    Both are (n_trees, C). ``weights`` may be empty.
+    Both are (n_trees, C). ``scales`` are those of gradients and curvatures; ``weights`` may be empty.
     """
     p, target, frequency_weight, weight_scale = rows
+    gradient_scale, curvature_scale = scales
     n_classes = p.shape[1]
     has_weights = len(weights) > 0
     at_h, at_count = 1 + has_weights, 2 + has_weights
@@ -185,7 +175,8 @@ def multiply(own: Array, leaf_indices: Array, pairs: Array, multipliers: Array, 
 
 
 @compiled
-def step(lo: int, hi: int, p: Array, leaf_indices: Array, pairs: Array, multipliers: Array, trees: Array) -> None:
+def step(lo: int, hi: int, p: Array, steps: SoftmaxSteps, trees: Array) -> None:
+    leaf_indices, pairs, multipliers = steps
     own, total = np.empty((p.shape[1], CHUNK)), np.empty(CHUNK)
     for first in range(lo, hi, CHUNK):
         rows = p[first : min(first + CHUNK, hi)]
@@ -197,19 +188,10 @@ def step(lo: int, hi: int, p: Array, leaf_indices: Array, pairs: Array, multipli
 
 
 @compiled
-def losses(
-    lo: int,
-    hi: int,
-    rows: Rows,
-    leaf_indices: Array,
-    pairs: Array,
-    multipliers: Array,
-    trees: Array,
-    bounds: Array,
-    scale: float,
-) -> Array:
+def losses(lo: int, hi: int, rows: SoftmaxRows, steps: SoftmaxSteps, trees: Array, bounds: Array, scale: float) -> Array:
     """Candidate j consists of the trees ``trees[bounds[j]:bounds[j + 1]]``."""
     p, target, frequency_weight, weight_scale = rows
+    leaf_indices, pairs, multipliers = steps
     found = np.zeros((len(bounds) - 1, p.shape[1]), np.int64)
     own, after = np.empty((p.shape[1], CHUNK)), np.empty((p.shape[1], CHUNK))
     total, loss = np.empty(CHUNK), np.empty(CHUNK)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, compiled, copy
+from gpuboost.backends.cpu.jit import Array, Lanes, compiled, copy
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Node, Rule, Siblings, SweepScratch
 from gpuboost.backends.cpu.loops.histograms import fill_skipped_bin
 from gpuboost.backends.cpu.loops.sweeps import Best, constant_score, sweep, worth
@@ -24,7 +24,7 @@ def padded_sums(total: Array, n_channels: int) -> Array:
 
 @compiled
 def finish_histograms(
-    lo: int, hi: int, columns: Columns, pair: Siblings, sum_abs: Array, rule: Rule, parts: Array, lanes: tuple[int, ...]
+    lo: int, hi: int, columns: Columns, pair: Siblings, sum_abs: Array, rule: Rule, parts: Array, lanes: Lanes
 ) -> tuple[Best, Best]:
     """Finish the histograms of the usable features lo..hi-1 and sweep them while they are in the cache.
 
@@ -63,7 +63,7 @@ def store_split(best: Best, bin_offsets: Array, histogram: Array, node: Array, t
 
 @compiled
 def evaluate_siblings(
-    columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, small: int, large: int, lanes: tuple[int, ...]
+    columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, small: int, large: int, lanes: Lanes
 ) -> None:
     """Best classifiers of two siblings, or of the root if ``large`` is -1. The rows of ``small`` have been counted."""
     nodes, totals, edges = tree.nodes, tree.totals, tree.edges

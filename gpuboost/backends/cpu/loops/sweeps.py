@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends import criteria
-from gpuboost.backends.cpu.jit import Array, Float, Int, compiled, copy
+from gpuboost.backends.cpu.jit import Array, Float, Int, Lanes, compiled, copy
 from gpuboost.backends.cpu.loops import logarithm  # noqa: F401  (makes `minus_log2` known to the compiler)
 from gpuboost.backends.cpu.loops.arguments import Columns, Node, Rule, SweepScratch
 from gpuboost.backends.cpu.loops.histograms import add_row
@@ -53,7 +53,7 @@ def worth(start: Array, sum_abs: Array, rule: Rule) -> Float:
 
 @compiled
 def sweep_edge(
-    f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, edges: Array, best: Best, lanes: tuple[int, ...]
+    f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, edges: Array, best: Best, lanes: Lanes
 ) -> Best:
     """Return the best of ``best`` and all cuts of feature f. ``edges`` is scratch."""
     bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
@@ -254,14 +254,7 @@ def sweep_entropy(f: int, columns: Columns, histogram: Array, node: Node, rule: 
 
 @compiled
 def sweep(
-    f: int,
-    columns: Columns,
-    histogram: Array,
-    node: Node,
-    rule: Rule,
-    scratch: SweepScratch,
-    best: Best,
-    lanes: tuple[int, ...],
+    f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, scratch: SweepScratch, best: Best, lanes: Lanes
 ) -> Best:
     """Return the best of ``best`` and all cuts of feature f by the rule's criterion."""
     if rule.criterion == EDGE:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Int, compiled, copy
+from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled, copy
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Node, Rule, Siblings, SweepScratch, Trees
 from gpuboost.backends.cpu.loops.growth import order_children, partition, pop_best_leaf, tree_of
 from gpuboost.backends.cpu.loops.histograms import add_row, fill_skipped_bin, histogram, histogram_of_classes
@@ -41,22 +41,14 @@ def mass_of(tree: GrowingTree, split: RowSplit, start: int, stop: int) -> Int:
 
 @compiled
 def sweep_pair(
-    lo: int,
-    hi: int,
-    columns: Columns,
-    pair: Siblings,
-    sum_abs: Array,
-    rule: Rule,
-    light: Array,
-    parts: Array,
-    scores: Array,
-    lanes: tuple[int, ...],
+    lo: int, hi: int, columns: Columns, pair: Siblings, sum_abs: Array, rule: Rule, memory: Memory, parts: Array, lanes: Lanes
 ) -> tuple[Best, Best]:
     """Finish and sweep the histograms of two siblings' heavy rows, see `gpuboost.backends.cpu.loops.splits`.
 
-    ``light`` are the masses of their light rows, ``sum_abs`` are of the root's heavy rows. ``scores`` (2, n_features) gets the
-    best of each feature, or a score that is too low to matter.
+    ``memory.light`` are the masses of their light rows, ``sum_abs`` are of the root's heavy rows. ``memory.bounds`` gets the
+    best score of each feature, or one that is too low to matter.
     """
+    light, scores = memory.light, memory.bounds
     start, other_start, criterion = pair.total, pair.other_total, rule.criterion
     scratch = SweepScratch(np.zeros(pair.child.shape[1], np.int32), np.empty(len(sum_abs), np.float64))
     constant, other_constant = constant_score(start, rule), constant_score(other_start, rule)
@@ -80,7 +72,7 @@ def sweep_pair(
 
 @compiled
 def prepare(
-    tree: GrowingTree, split: RowSplit, one_hot: bool, small: int, large: int, parent: int, lanes: tuple[int, ...]
+    tree: GrowingTree, split: RowSplit, one_hot: bool, small: int, large: int, parent: int, lanes: Lanes
 ) -> tuple[Int, Int]:
     """Find the heavy rows of two siblings, or of the root; return the one with fewer of them, and the other.
 
@@ -129,7 +121,7 @@ def sweep_heavy(
     rule: Rule,
     pair: tuple[Int, Int],
     sum_abs: Array,
-    lanes: tuple[int, ...],
+    lanes: Lanes,
 ) -> tuple[Best, Best]:
     """Count the heavy rows of the first of two siblings; return the best cuts of both on their heavy rows."""
     (small, large), nodes, n_blocks = pair, tree.nodes, len(columns.blocks)
@@ -144,8 +136,7 @@ def sweep_heavy(
     memory.counts[ADDED_HEAVY] += n_added
     siblings = Siblings(split.heavy[small], split.heavy[large], child, other)
     none = memory.histograms[:0]
-    usable, light, scores = columns.usable, memory.light, memory.bounds
-    bests: tuple[Best, Best] = sweep_pair(0, len(usable), columns, siblings, sum_abs, rule, light, none, scores, lanes)
+    bests: tuple[Best, Best] = sweep_pair(0, len(columns.usable), columns, siblings, sum_abs, rule, memory, none, lanes)
     return bests
 
 
@@ -160,7 +151,7 @@ def find_splits(
     small: int,
     large: int,
     parent: int,
-    lanes: tuple[int, ...],
+    lanes: Lanes,
 ) -> None:
     """Find the best classifiers of two siblings (or of the root, if ``large`` is -1) on one thread.
 
@@ -200,7 +191,7 @@ def finish_node(
     rule: Rule,
     masses: Array,
     s: int,
-    lanes: tuple[int, ...],
+    lanes: Lanes,
 ) -> None:
     """Find the best classifier of node m, the s-th sibling.
 
@@ -249,7 +240,7 @@ def grow(
     buffer: Array,
     rule: Rule,
     few: int,
-    lanes: tuple[int, ...],
+    lanes: Lanes,
 ) -> None:
     """Grow the trees lo..hi-1, one after another, as `gpuboost.backends.cpu.loops.growth.grow`."""
     n_cuts = trees.nodes.shape[1] // 2

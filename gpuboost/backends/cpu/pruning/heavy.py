@@ -59,12 +59,13 @@ def weigh(rows: Array, quantised: Array, rule: Rule, mass: Array, numbers: Array
 
 
 @compiled
-def least_heavy(numbers: Array, sums: Array, halves: float, levels: float, survivors: float) -> Int:
+def least_heavy(numbers: Array, sums: Array, estimates: tuple[float, ...]) -> Int:
     """Return the least bucket of heavy rows, for which the fewest additions are expected.
 
-    A tree counts the heavy rows ``halves`` times, and for the features that need them the light rows ``levels`` times. These
-    are the share ``survivors`` times that of the mass of the light rows.
+    Of the ``estimates``, a tree counts the heavy rows ``halves`` times, and for the features that need them the light rows
+    ``levels`` times. These are the share ``survivors`` times that of the mass of the light rows.
     """
+    halves, levels, survivors = estimates
     total = max(sums.sum(), 1)
     n_heavy, n_light, light = numbers[1:].sum(), np.int64(0), np.int64(0)
     least, fewest = 1, np.inf
@@ -81,15 +82,7 @@ def least_heavy(numbers: Array, sums: Array, halves: float, levels: float, survi
 
 @compiled
 def sort_rows(
-    rows: Array,
-    quantised: Array,
-    rule: Rule,
-    halves: float,
-    levels: float,
-    survivors: float,
-    mass: Array,
-    level: Array,
-    out: Array,
+    rows: Array, quantised: Array, rule: Rule, estimates: tuple[float, ...], mass: Array, level: Array, out: Array
 ) -> tuple[Int, Int]:
     """Write ``rows`` to ``out``: heavy ones, light ones, and those without mass, in their order within each of them.
 
@@ -97,7 +90,7 @@ def sort_rows(
     """
     numbers, sums = np.zeros(N_BUCKETS, np.int64), np.zeros(N_BUCKETS, np.int64)
     weigh(rows, quantised, rule, mass, numbers, sums)
-    least = least_heavy(numbers, sums, halves, levels, survivors)
+    least = least_heavy(numbers, sums, estimates)
     level_of, at = np.empty(N_BUCKETS, np.uint8), np.zeros(4, np.int64)
     for b in range(N_BUCKETS):
         level_of[b] = 0 if b >= least else 1 if b > 0 else 2

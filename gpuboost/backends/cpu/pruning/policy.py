@@ -10,16 +10,11 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpuboost.backends.cpu.pruning.pruned_search import PrunedSearch
 from gpuboost.backends.cpu.pruning.tuner import PruningTuner
 from gpuboost.backends.cpu.resources import CpuResources
 from gpuboost.backends.criteria import CRITERIA
 from gpuboost.backends.frontier import Frontier
-
-IntArray = NDArray[np.int64]
 
 
 class Pruning:

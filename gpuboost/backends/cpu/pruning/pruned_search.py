@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.array_types import IntArray
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Siblings
 from gpuboost.backends.cpu.loops.growth import of_tree
 from gpuboost.backends.cpu.loops.splits import store_split
@@ -19,7 +20,6 @@ from gpuboost.backends.cpu.search import Search, Work, histogram_shape, histogra
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
 
-IntArray = NDArray[np.int64]
 Histograms = NDArray[np.int32]
 
 FEW = 4
@@ -69,13 +69,12 @@ class PrunedSearch(Search):
     def _sort_roots(self, frontier: Frontier, estimates: tuple[float, float, float]) -> float:
         """Sort the rows of the roots by level; return the share of the light rows in the mass of all."""
         buffer = self.resources.scratch.array("buffer", (frontier.rows.shape[1],), np.int32)
-        halves, levels, survivors = estimates
         light, total = 0, 0
         for t, (start, stop) in enumerate(frontier.nodes[:, 0, [START, STOP]].tolist()):
             rows, quantised = of_tree(frontier.rows, t)[start:stop], of_tree(frontier.stats.quantised, t)
             buffer[start:stop] = rows
             mass, level = of_tree(self.split.mass, t), of_tree(self.split.level, t)
-            found = sort_rows(buffer[start:stop], quantised, frontier.work.rule, halves, levels, survivors, mass, level, rows)
+            found = sort_rows(buffer[start:stop], quantised, frontier.work.rule, estimates, mass, level, rows)
             light, total = light + int(found[0]), total + int(found[1])
         return light / max(total, 1)
 
@@ -147,19 +146,10 @@ class Expansion:
         rows = tree.rows[tree.nodes[small, START] : split.stops[small, HEAVY]]
         parts, n_added = self.search.count(work, rows, tree.quantised, child)
         memory.counts[ADDED_HEAVY] += n_added
-        found = self.team.map(
-            growth_loops.sweep_pair,
-            len(work.columns.usable),
-            child.size * (6 + max(len(parts), 1)),
-            work.columns,
-            Siblings(split.heavy[small], split.heavy[large], child, other),
-            self.masses[0],
-            work.rule,
-            memory.light,
-            parts,
-            memory.bounds,
-            work.lanes,
-        )
+        siblings = Siblings(split.heavy[small], split.heavy[large], child, other)
+        cost = child.size * (6 + max(len(parts), 1))
+        arguments = (work.columns, siblings, self.masses[0], work.rule, memory, parts, work.lanes)
+        found = self.team.map(growth_loops.sweep_pair, len(work.columns.usable), cost, *arguments)
         return [max(bests, key=lambda best: best[0]) for bests in zip(*found, strict=True)]  # the first of equals
 
     def finish_node(self, m: int, histogram: Histograms, s: int) -> None:

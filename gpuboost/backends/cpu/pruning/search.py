@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Int, compiled
+from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled
 from gpuboost.backends.cpu.loops.arguments import Columns, Node, Rule
 from gpuboost.backends.cpu.loops.histograms import AHEAD, add_row, differing
 from gpuboost.backends.cpu.loops.sweeps import Best, constant_score, exponential_loss, gini, move, rounding, worth
@@ -90,7 +90,7 @@ def fill(
     one_hot: bool,
     sums: Array,
     occupied: Array,
-    lanes: tuple[int, ...],
+    lanes: Lanes,
 ) -> Int:
     """Add up ``quantised`` over ``rows`` by bin of the block's features in ``mask``, without their skipped bins.
 
@@ -161,7 +161,7 @@ def list_bins(f: int, skip: int, occupied: Array, bins: Array) -> Int:
 
 
 @compiled
-def fill_skipped_bin(at: int, bins: Array, skip: int, sums: Array, start: Array, work: Array, lanes: tuple[int, ...]) -> None:
+def fill_skipped_bin(at: int, bins: Array, skip: int, sums: Array, start: Array, work: Array, lanes: Lanes) -> None:
     """Give the skipped bin what all others leave."""
     n_channels = len(start)
     flat, others = sums.reshape(-1), work.reshape(-1)
@@ -174,9 +174,7 @@ def fill_skipped_bin(at: int, bins: Array, skip: int, sums: Array, start: Array,
 
 
 @compiled
-def search_edge(
-    f: int, at: int, bins: Array, sums: Array, start: Array, work: Array, best: Best, lanes: tuple[int, ...]
-) -> Best:
+def search_edge(f: int, at: int, bins: Array, sums: Array, start: Array, work: Array, best: Best, lanes: Lanes) -> Best:
     """As `gpuboost.backends.cpu.loops.sweeps.sweep_edge`, over the listed bins.
 
     The feature's sums begin in row ``at`` of ``sums``.
@@ -294,7 +292,7 @@ def clear(at: int, bins: Array, sums: Array) -> None:
 
 @compiled
 def search_feature(
-    f: int, at: int, bins: Array, sums: Array, node: Node, rule: Rule, work: Array, best: Best, lanes: tuple[int, ...]
+    f: int, at: int, bins: Array, sums: Array, node: Node, rule: Rule, work: Array, best: Best, lanes: Lanes
 ) -> Best:
     """Return the best of ``best`` and the cuts after the listed bins of feature f, whose sums begin in row ``at``."""
     if rule.criterion == GINI:
@@ -306,14 +304,7 @@ def search_feature(
 
 @compiled
 def search_blocks(
-    lo: int,
-    hi: int,
-    columns: Columns,
-    quantised: Array,
-    task: BlockSearch,
-    memory: Memory,
-    rule: Rule,
-    lanes: tuple[int, ...],
+    lo: int, hi: int, columns: Columns, quantised: Array, task: BlockSearch, memory: Memory, rule: Rule, lanes: Lanes
 ) -> Int:
     """Sum and search the chosen features of the blocks lo..hi-1. Return the number of (row, feature) pairs that were added.
 

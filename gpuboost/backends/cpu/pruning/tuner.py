@@ -7,11 +7,9 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuboost.array_types import IntArray
 from gpuboost.backends.frontier import START, STOP
-
-IntArray = NDArray[np.int64]
 
 FIRST_WAIT, LAST_WAIT = 8, 64
 """After this many growths the slower way is tried again; while it stays the slower one, after more and more."""
