@@ -441,18 +441,20 @@ def assert_grows_batch(backend: Backend, max_leaves: int) -> None:
 
 
 @pytest.mark.parametrize(("n_trees", "n_channels"), [(10, 3), (8, 4), (3, 2), (2, 5)])
-def test_roots_of_a_batch(candidate: Backend, n_trees: int, n_channels: int) -> None:
+def test_roots_of_a_batch(candidate: Backend, once: Once, n_trees: int, n_channels: int) -> None:
     matrix, rng = random_codes(300, 70, 3), np.random.default_rng(4)  # more than one block of rows, of features and of trees
     quantised = rng.integers(-50, 51, (n_trees, 300, n_channels))
-    nodes = []
-    for backend in (candidate, REFERENCE):
+
+    def nodes(backend: Backend) -> NDArray[np.int64]:
         alone = [stats_of(backend, of_tree) for of_tree in quantised]
         together = np.concatenate([backend.get(stats.quantised) for stats in alone])
         batch = Stats(backend.put(together), 0, sum(s.sum for s in alone), sum(s.sum_abs for s in alone))
         frontier = grow(backend, backend.load(matrix), batch, 3)
-        nodes.append(np.array(backend.get(frontier.nodes))[:, :, :SLOT])
-    assert same(*nodes)
-    assert (nodes[0][:, 0, LEFT] > 0).all()
+        return np.array(backend.get(frontier.nodes))[:, :, :SLOT]
+
+    expected = once(nodes, REFERENCE)
+    assert same(nodes(candidate), expected)
+    assert (expected[:, 0, LEFT] > 0).all()
 
 
 def class_weights(matrix: BinnedMatrix, n_classes: int) -> Rows:
