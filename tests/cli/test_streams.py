@@ -102,7 +102,7 @@ def test_signals_while_the_data_are_read(tmp_path: Path, name: str) -> None:
         except OSError:  # nobody reads yet
             continue
     process.send_signal(number)
-    stdout, stderr = process.communicate()
+    stdout, stderr = process.communicate(timeout=300)
     assert writer is not None
     os.close(writer)
     assert (process.returncode, stderr) == (130, "Interrupted.\n")
