@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends import criteria
-from gpuboost.backends.cpu.jit import Array, Float, Int, Lanes, compiled, copy
+from gpuboost.backends.cpu.jit import Array, Float, Int, Lanes, compiled, copy, inlined
 from gpuboost.backends.cpu.loops import logarithm  # noqa: F401  (makes `minus_log2` known to the compiler)
 from gpuboost.backends.cpu.loops.arguments import Columns, Node, Rule, SweepScratch
 from gpuboost.backends.cpu.loops.histograms import add_row
@@ -252,7 +252,7 @@ def sweep_entropy(f: int, columns: Columns, histogram: Array, node: Node, rule: 
     return np.float64(most).view(np.int64), feature, chosen, side
 
 
-@compiled
+@inlined
 def sweep(
     f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, scratch: SweepScratch, best: Best, lanes: Lanes
 ) -> Best:
