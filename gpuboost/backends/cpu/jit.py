@@ -116,4 +116,4 @@ def copy(out: Array, values: Array) -> None:
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Paste a function into the loops that call it: no call passes the many parts of its arguments."""
-    return njit(inline="always", error_model="numpy")(function)  # type: ignore[no-any-return]
+    return njit(inline="always", error_model="numpy")(function)
