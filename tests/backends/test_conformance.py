@@ -755,7 +755,7 @@ BOUND = [Case(i, (0.3, 0.15, 0.05, 0.5)[i % 4], 1 + i * 5 % 17) for i in NUMBERS
 
 @pytest.mark.parametrize(
     "case",
-    thinned([*(Case(i) for i in range(72)), *BOUND], 8),
+    thinned([*(Case(i) for i in range(72)), *BOUND], 16),
     ids=lambda case: f"{case.number}-{case.fraction}-{case.n_classes}",
 )
 def test_fit(case: Case, request: pytest.FixtureRequest) -> None:
@@ -814,12 +814,12 @@ CLASS_TREE_BOOSTERS = [
 SINGLE_LABEL = [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1]
 
 
-@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 8))
+@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 16))
 def test_fit_of_class_trees(number: int, request: pytest.FixtureRequest) -> None:
     assert_fits_alike(number, CLASS_TREE_BOOSTERS[number % len(CLASS_TREE_BOOSTERS)], request)
 
 
-@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 8))
+@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 16))
 def test_fit_of_rebel(number: int, request: pytest.FixtureRequest) -> None:
     # Some costs are 0; of some sets, all those of a class.
     rng, n_classes = np.random.default_rng(number), Case(number).data(0).n_classes
