@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuboost.registry import estimator_class, estimator_modules
+from gpuboost.registry import estimator_class
 
 if TYPE_CHECKING:
     from gpuboost.estimators.abc_boost import ABCBoostClassifier, LogitBoostClassifier, MartClassifier
@@ -32,6 +32,6 @@ def __getattr__(name: str) -> Any:
         from gpuboost.estimators.base import BoostingClassifier
 
         return BoostingClassifier
-    if name in estimator_modules():
+    if name in __all__:
         return estimator_class(name)
     raise AttributeError(f"module 'gpuboost.estimators' has no attribute {name!r}")
