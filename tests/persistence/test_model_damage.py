@@ -22,7 +22,7 @@ from gpuboost.persistence import safetensors as safetensors_module
 from gpuboost.persistence.safetensors import CHECKSUM, NO_CHECKSUM
 from tests.models import KINDS, X, fit
 
-FILES = [bytes(model_file.to_bytes(fit(kind))) for kind in ("abc-boost", "adaboost-mh", "rebel, costs")]
+FILES = [bytes(model_file.to_bytes(fit(kind, device="numpy"))) for kind in ("abc-boost", "adaboost-mh", "rebel, costs")]
 FILE = FILES[0]
 
 
