@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from numba import njit
 from numba.core import caching
@@ -99,12 +99,21 @@ class Cache(NumbaCache):  # type: ignore[misc]
             super().save_overload(*arguments)
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], inline: Literal["never", "always"] = "never") -> Callable[..., Any]:
     """Compile a loop: without the GIL, and once for all processes where there is a place to keep it."""
-    loop: Any = njit(nogil=True, error_model="numpy")(function)
+    loop: Any = njit(nogil=True, error_model="numpy", inline=inline)(function)
     with contextlib.suppress(RuntimeError):  # numba found no directory that it can write to
         loop._cache = Cache(function)
     return loop  # type: ignore[no-any-return]
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop, and paste it into the loops that call it.
+
+    So no call passes the many parts of its arguments, and what a loop calls is optimised once less: LLVM goes through all that
+    lies below a loop again for every one above it. For functions that are long and called in one place, or small.
+    """
+    return compiled(function, inline="always")
 
 
 @compiled
@@ -112,8 +121,3 @@ def copy(out: Array, values: Array) -> None:
     """Write the values to the first entries of ``out``. To assign an array to a slice takes seconds to compile."""
     for i in range(len(values)):
         out[i] = values[i]
-
-
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Paste a function into the loops that call it: no call passes the many parts of its arguments."""
-    return njit(inline="always", error_model="numpy")(function)

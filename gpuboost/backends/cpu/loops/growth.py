@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled, copy
+from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled, copy, inlined
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Rule, Trees
 from gpuboost.backends.cpu.loops.histograms import TOGETHER, histogram, histogram_of_classes, root_histograms
 from gpuboost.backends.cpu.loops.splits import evaluate_siblings
@@ -124,17 +124,23 @@ def partition(columns: Columns, tree: GrowingTree, buffer: Array, rule: Rule, m:
             nodes[child + 1, BASELINE] += vote * totals[child + 1, c]
 
 
+@inlined
+def count(columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, node: int, lanes: Lanes) -> None:
+    """Sum the histograms of a node's rows."""
+    rows = tree.rows[tree.nodes[node, START] : tree.nodes[node, STOP]]
+    sums = histograms[tree.nodes[node, SLOT] : tree.nodes[node, SLOT] + 1]
+    if rule.one_hot:
+        histogram_of_classes(0, len(columns.blocks), columns, rows, tree.quantised, sums, rule.n_classes)
+    else:
+        histogram(0, len(columns.blocks), columns, rows, tree.quantised, sums, lanes)
+
+
 @compiled
 def find_splits(
     columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, small: int, large: int, lanes: Lanes
 ) -> None:
     """Histograms and best classifiers of two siblings (or of the root, if ``large`` is -1) in one call, on one thread."""
-    rows = tree.rows[tree.nodes[small, START] : tree.nodes[small, STOP]]
-    sums = histograms[tree.nodes[small, SLOT] : tree.nodes[small, SLOT] + 1]
-    if rule.one_hot:
-        histogram_of_classes(0, len(columns.blocks), columns, rows, tree.quantised, sums, rule.n_classes)
-    else:
-        histogram(0, len(columns.blocks), columns, rows, tree.quantised, sums, lanes)
+    count(columns, tree, histograms, rule, small, lanes)
     evaluate_siblings(columns, tree, histograms, rule, small, large, lanes)
 
 
@@ -172,26 +178,24 @@ def grow(lo: int, hi: int, columns: Columns, trees: Trees, histograms: Array, bu
     # Roots with statistics of their own that hold all rows are counted in one pass.
     together = len(quantised) > 1 and quantised.shape[2] == LANES and hold_all(trees.nodes[lo:hi, 0], quantised.shape[1])
     roots = np.empty((columns.bin_offsets[-1] if together else 0, TOGETHER, quantised.shape[2]), np.int32)
-    root, none = np.int64(0), np.int64(-1)  # of the type of other nodes: literals would compile the loops once more
     for t in range(lo, hi):
         tree, current = tree_of(trees, t), trees.current[t : t + 1]
-        if together:
-            place = (t - lo) % TOGETHER
-            if place == 0:
-                root_histograms(t, min(t + TOGETHER, hi), columns, quantised, roots, lanes)
-            histograms[tree.nodes[0, SLOT]] = roots[:, place]
-            evaluate_siblings(columns, tree, histograms, rule, root, none, lanes)
-        else:
-            find_splits(columns, tree, histograms, rule, root, none, lanes)
+        small, large = np.int64(0), np.int64(-1)  # the root; of the type of other nodes
         for s in range(n_cuts):
+            if s == 0 or tree.nodes[current[0], LEFT] != 0:  # there are nodes that nobody has looked at
+                if s == 0 and together:
+                    place = (t - lo) % TOGETHER
+                    if place == 0:
+                        root_histograms(t, min(t + TOGETHER, hi), columns, quantised, roots, lanes)
+                    histograms[tree.nodes[0, SLOT]] = roots[:, place]
+                else:
+                    count(columns, tree, histograms, rule, small, lanes)
+                evaluate_siblings(columns, tree, histograms, rule, small, large, lanes)
             if not pop_best_leaf(s, trees.nodes[t : t + 1], current, len(histograms)):
                 break
-            if tree.nodes[current[0], LEFT] == 0:
-                continue
-            partition(columns, tree, buffer, rule, current[0])
-            if s + 1 < n_cuts:
+            if tree.nodes[current[0], LEFT] != 0:
+                partition(columns, tree, buffer, rule, current[0])
                 small, large = order_children(tree.nodes, current[0])
-                find_splits(columns, tree, histograms, rule, small, large, lanes)
 
 
 @compiled

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Lanes, compiled, copy
+from gpuboost.backends.cpu.jit import Array, Lanes, compiled, copy, inlined
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Node, Rule, Siblings, SweepScratch
 from gpuboost.backends.cpu.loops.histograms import fill_skipped_bin
 from gpuboost.backends.cpu.loops.sweeps import Best, constant_score, sweep, worth
@@ -61,7 +61,7 @@ def store_split(best: Best, bin_offsets: Array, histogram: Array, node: Array, t
                 edges[c] -= 2 * np.int64(histogram[b, c])
 
 
-@compiled
+@inlined
 def evaluate_siblings(
     columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, small: int, large: int, lanes: Lanes
 ) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled, copy
+from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled, copy, inlined
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Node, Rule, Siblings, SweepScratch, Trees
 from gpuboost.backends.cpu.loops.growth import order_children, partition, pop_best_leaf, tree_of
 from gpuboost.backends.cpu.loops.histograms import add_row, fill_skipped_bin, histogram, histogram_of_classes
@@ -70,7 +70,7 @@ def sweep_pair(
     return best, other_best
 
 
-@compiled
+@inlined
 def prepare(
     tree: GrowingTree, split: RowSplit, one_hot: bool, small: int, large: int, parent: int, lanes: Lanes
 ) -> tuple[Int, Int]:
@@ -112,7 +112,7 @@ def class_masses(tree: GrowingTree, split: RowSplit, rule: Rule) -> Array:
     return masses
 
 
-@compiled
+@inlined
 def sweep_heavy(
     columns: Columns,
     tree: GrowingTree,
@@ -140,7 +140,7 @@ def sweep_heavy(
     return bests
 
 
-@compiled
+@inlined
 def find_splits(
     columns: Columns,
     tree: GrowingTree,
@@ -180,7 +180,7 @@ def find_splits(
             finish_node(m, columns, tree, split, memory, histogram, rule, masses, s, lanes)
 
 
-@compiled
+@inlined
 def finish_node(
     m: int,
     columns: Columns,
@@ -247,14 +247,14 @@ def grow(
     for t in range(lo, hi):
         own, tree, current = t if len(splits.mass) > 1 else 0, tree_of(trees, t), trees.current[t : t + 1]
         split = RowSplit(splits.mass[own], splits.level[own], splits.stops[t], splits.heavy[t])
-        find_splits(columns, tree, split, memory, rule, few, 0, -1, -1, lanes)
+        small, large, parent = np.int64(0), np.int64(-1), np.int64(-1)
         for s in range(n_cuts):
+            if parent < 0 or tree.nodes[parent, LEFT] != 0:  # the root, or a node that has been cut
+                find_splits(columns, tree, split, memory, rule, few, small, large, parent, lanes)
             if not pop_best_leaf(s, trees.nodes[t : t + 1], current, len(memory.histograms)):
                 break
             parent = current[0]
             if tree.nodes[parent, LEFT] == 0:
                 continue
             partition(columns, tree, buffer, rule, parent)
-            if s + 1 < n_cuts:
-                small, large = order_children(tree.nodes, parent)
-                find_splits(columns, tree, split, memory, rule, few, small, large, parent, lanes)
+            small, large = order_children(tree.nodes, parent)

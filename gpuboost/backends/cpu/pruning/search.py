@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled
+from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled, inlined
 from gpuboost.backends.cpu.loops.arguments import Columns, Node, Rule
 from gpuboost.backends.cpu.loops.histograms import AHEAD, add_row, differing
 from gpuboost.backends.cpu.loops.sweeps import Best, constant_score, exponential_loss, gini, move, rounding, worth
@@ -80,7 +80,7 @@ class BlockSearch(NamedTuple):
     scores: Array
 
 
-@compiled
+@inlined
 def fill(
     block: int,
     mask: int,
@@ -160,7 +160,7 @@ def list_bins(f: int, skip: int, occupied: Array, bins: Array) -> Int:
     return n
 
 
-@compiled
+@inlined
 def fill_skipped_bin(at: int, bins: Array, skip: int, sums: Array, start: Array, work: Array, lanes: Lanes) -> None:
     """Give the skipped bin what all others leave."""
     n_channels = len(start)
@@ -290,7 +290,7 @@ def clear(at: int, bins: Array, sums: Array) -> None:
             flat[place + np.uint64(c)] = 0
 
 
-@compiled
+@inlined
 def search_feature(
     f: int, at: int, bins: Array, sums: Array, node: Node, rule: Rule, work: Array, best: Best, lanes: Lanes
 ) -> Best:
