@@ -7,15 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+import numpy as np
+
+import gpuboost
 
 
-@pytest.mark.slow
-def test_the_first_training_says_that_it_compiles(tmp_path: Path) -> None:
-    data = tmp_path / "d.csv"
+def test_the_first_command_says_that_it_compiles(tmp_path: Path) -> None:
+    data, model = tmp_path / "d.csv", tmp_path / "m"
     data.write_text("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(20)))
-    command = [sys.executable, "-m", "gpuboost", "fit", data, "--target", "y", "--out", tmp_path / "m", "--device", "cpu"]
-    command += ["--set", "n_estimators=1", "--jobs", "1"]
+    X, y = np.arange(20.0)[:, None], np.array(["a", "b"] * 10)
+    gpuboost.fit(X, y, device="numpy", n_estimators=1).save(model)
+    command = [sys.executable, "-m", "gpuboost", "evaluate", model, data, "--target", "y", "--device", "cpu", "--jobs", "1"]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "loops")}
     told = [subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stderr for _ in range(2)]
     assert [text.count("Compiling the loops for this CPU") for text in told] == [1, 0]
