@@ -35,6 +35,13 @@ struct SiblingSizes {
     int first_bin, bins_in_tile;
 };
 
+// What `partition_nodes` writes.
+struct PartitionSizes {
+    i64 n_cells;  // of a tree's histogram, 0 if it is not to be cleared
+    int stride, max_nodes, n_classes, n_channels;
+    int slot;     // of the smaller child's histogram
+};
+
 // What a launch of a sweep, and of `choose_split` behind it, compares.
 struct SweepSizes {
     int n_trees, max_nodes, n_classes, n_channels;

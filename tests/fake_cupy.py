@@ -142,6 +142,8 @@ class Device:
             "MultiProcessorCount": 132,
             "MaxSharedMemoryPerBlockOptin": 227 << 10,
             "MaxSharedMemoryPerMultiprocessor": 228 << 10,
+            "MaxThreadsPerMultiProcessor": 2048,
+            "MaxRegistersPerMultiprocessor": 65536,
         }
         self.compute_capability = "90"
         self.left: list[int] = []

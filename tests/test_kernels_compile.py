@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpuboost.backends.cuda import kernels
-from gpuboost.backends.cuda.plan import SWEEP_STATIC_BYTES
+from gpuboost.backends.cuda.plan import HISTOGRAM_REGISTERS, SWEEP_STATIC_BYTES
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.cuda_on_cpu.requirement import require
@@ -19,7 +19,7 @@ from tests.cuda_on_cpu.requirement import require
 FILES = sorted(path.stem for path in kernels.source_folder().glob("*.cu"))
 ARCHITECTURES = runpy.run_path(str(kernels.source_folder() / "build.py"))["ARCHITECTURES"]
 
-MAX_REGISTERS = 64
+MAX_REGISTERS = HISTOGRAM_REGISTERS
 """Of a thread: four blocks of 256, or one of 1024, then fit the 65536 registers of a multiprocessor."""
 REGISTERS: dict[str, int] = {}
 """Kernels that need more, and how many."""

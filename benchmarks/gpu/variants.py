@@ -19,7 +19,7 @@ from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import SMALLER
 from gpuboost.backends.cuda.kernels import Kernel
 from gpuboost.backends.cuda.launch import Launch, prepare
-from gpuboost.backends.cuda.plan import WARP, GrowthPlan
+from gpuboost.backends.cuda.plan import WARP, GrowthPlan, resident_blocks
 from gpuboost.backends.frontier import LEFT, SLOT, START, STOP, Frontier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Problem
@@ -43,8 +43,7 @@ class Variant:
         return f"groups={self.groups} block={self.block} min_rows={self.min_rows}"
 
     def plan(self, plan: GrowthPlan, limits: Limits) -> GrowthPlan:
-        shared = 4 * WARP * self.groups * plan.bins_stride + 1024
-        resident = max(1, min(limits.shared_per_multiprocessor // shared, 2048 // self.block))
+        resident = resident_blocks(self.block, 4 * WARP * self.groups * plan.bins_stride, limits)
         return replace(plan, groups=self.groups, block=self.block, blocks_at_once=resident * limits.n_multiprocessors)
 
 

@@ -109,6 +109,8 @@ class CupyGpu:
             n_multiprocessors=attributes["MultiProcessorCount"],
             shared_per_block=attributes["MaxSharedMemoryPerBlockOptin"],
             shared_per_multiprocessor=attributes["MaxSharedMemoryPerMultiprocessor"],
+            threads_per_multiprocessor=attributes["MaxThreadsPerMultiProcessor"],
+            registers_per_multiprocessor=attributes["MaxRegistersPerMultiprocessor"],
         )
         self.pool = Pool(cupy, self.device)
         self.staging: Any = None

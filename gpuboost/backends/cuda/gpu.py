@@ -29,11 +29,15 @@ class Limits:
         Bytes of dynamic shared memory that a block may opt in to.
     shared_per_multiprocessor : int
         Bytes that the blocks on one multiprocessor share.
+    threads_per_multiprocessor, registers_per_multiprocessor : int
+        What the blocks on one multiprocessor have together.
     """
 
     n_multiprocessors: int
     shared_per_block: int
     shared_per_multiprocessor: int
+    threads_per_multiprocessor: int = 2048
+    registers_per_multiprocessor: int = 65536
 
 
 @dataclass(frozen=True, eq=False)

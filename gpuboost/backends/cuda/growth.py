@@ -23,6 +23,9 @@ N_WARPS = DEFAULT_BLOCK // 32
 ASK_EVERY = 32
 """After so many steps the host waits for the device to learn whether any tree still grows."""
 
+MAX_NODE_BLOCKS = 256
+"""Blocks that share the nodes of a tree, to say where its rows are."""
+
 ROOT, SMALLER, _, LEFT_CHILD, RIGHT_CHILD = range(5)
 """Which of the nodes of an expansion a kernel works on, as in ``common.cuh``."""
 
@@ -180,7 +183,8 @@ class CudaGrowth:
         work, stats = work_of(frontier), frontier.stats
         columns, plan, nodes = work.columns, work.plan, (work.table, frontier.current, work.histograms)
         n_rows, n_channels = stats.quantised.shape[1:]
-        self._zero(work.histograms[slot])
+        if member != SMALLER:  # the partition has cleared theirs
+            self._zero(work.histograms[slot])
         batch = {"n_trees": work.n_trees, "max_nodes": work.max_nodes, "n_channels": n_channels}
         node = {"member": member, "first_bin": tile.first_bin, "bins_in_tile": plan.tile_bins}
         rows = {"n_rows": n_rows, "stride": work.stride, "quantised_stride": work.quantised_stride}
@@ -219,13 +223,18 @@ class CudaGrowth:
         n_rows, n_channels = stats.quantised.shape[1:]
         grid, arrays = (self._grid(n_rows), work.n_trees), (work.rows, work.sorted, work.table, frontier.current, work.cursors)
         self._launch("partition_rows", grid, frontier.data.codes, *arrays, n_rows, work.stride, work.max_nodes, n_channels)
-        sizes = (work.stride, work.max_nodes, stats.n_voting, n_channels, frontier.step)
-        self._launch("partition_nodes", grid, *arrays, *sizes)
+        # The smaller children are counted into this slot next, unless these are the last ones, which need no histogram.
+        slot = frontier.step if work.plan.kept and frontier.step < work.plan.n_slots else 0
+        histogram = work.histograms[slot]
+        sizes = {"stride": work.stride, "max_nodes": work.max_nodes, "n_classes": stats.n_voting, "n_channels": n_channels}
+        cells = {"slot": frontier.step, "n_cells": histogram.nbytes // 4 // work.n_trees if slot else 0}
+        self._launch("partition_nodes", grid, *arrays, histogram, {**sizes, **cells})
 
     def node_of_rows(self, frontier: Frontier) -> GpuArray:
         n_trees, n_rows, n_channels = frontier.stats.quantised.shape
         table = work_of(frontier).table
         out = self.gpu.empty((n_trees, n_rows), np.int32)
-        grid = (self._grid(n_rows), table.shape[1], n_trees)
+        of_nodes = min(table.shape[1], MAX_NODE_BLOCKS)
+        grid = (min(self._grid(n_rows), -(-2 * self._grid(1 << 30) // (of_nodes * n_trees))), of_nodes, n_trees)
         self._launch("node_of_rows", grid, frontier.rows, table, out, n_rows, table.shape[1], n_channels)
         return out

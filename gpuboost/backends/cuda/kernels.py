@@ -98,6 +98,7 @@ STRUCTS = {
         "words_per_tile:i4 channels_per_tile:i4 groups:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4"
     ),
     "SiblingSizes": struct("n_trees:i4 max_nodes:i4 n_channels:i4 member:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4"),
+    "PartitionSizes": struct("n_cells:i8 stride:i4 max_nodes:i4 n_classes:i4 n_channels:i4 slot:i4"),
     "SweepSizes": struct(
         "n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 n_voting:i4 min_count:i4 first_member:i4 kept:i4 "
         "first_feature:i4 n_features:i4 first_bin:i4 bins_in_tile:i4"
@@ -142,8 +143,7 @@ GROWTH = {
     "partition": {
         "partition_rows": "codes:u1* rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 stride:i4 "
         "max_nodes:i4 n_channels:i4",
-        "partition_nodes": "rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* stride:i4 max_nodes:i4 n_classes:i4 "
-        "n_channels:i4 slot:i4",
+        "partition_nodes": "rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* histogram:i4* sizes:PartitionSizes",
         "node_of_rows": "rows:i4* table:i8* out:i4* n_rows:i4 max_nodes:i4 n_channels:i4",
     },
 }
