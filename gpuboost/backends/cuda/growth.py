@@ -92,7 +92,7 @@ class CudaGrowth:
         rows, scratch = (self._buffer(name, (n_lists, length), np.int32) for name in ("rows", "sorted"))
         cursors = self._buffer("cursors", (n_trees, 2), np.int32)  # zero when new, and left so by every partition
         plan = self._plan(data, n_trees, stats, max_leaves)
-        of_features = (n_trees, 2, max(tile.n_features for tile in plan.tiles))
+        n_found = 2 * n_trees * (1 + max(tile.n_features for tile in plan.tiles))
         is_rebel = stats.criterion == "rebel"
         return GrowthWork(
             plan=plan,
@@ -103,9 +103,8 @@ class CudaGrowth:
             sorted=scratch,
             cursors=cursors,
             histograms=self._buffer("histograms", (plan.n_slots, n_trees, plan.tile_bins, n_channels), np.int32),
-            scores=self._buffer("scores", of_features, np.int64),
-            places=self._buffer("places", of_features, np.int32),
-            best=self._buffer("best", (n_trees, 2), np.int64),
+            tickets=self._buffer("tickets", (n_trees,), np.int32),  # as the cursors
+            found=self._buffer("found", (n_found, 2), np.int64),
             sum_abs=self._buffer("sum_abs", (n_trees, stats.n_classes), np.int64) if is_rebel else None,
             stride=stride,
             quantised_stride=n_rows if n_sets > 1 else 0,
@@ -160,7 +159,8 @@ class CudaGrowth:
                 grow_steps()
                 self.recordings[key] = Recording.of(self.queued, stats.quantised, work.columns)
         except BaseException:  # a growth that stops between two launches may leave them other than zero
-            self.buffers.pop("cursors", None)
+            for name in ("cursors", "tickets"):
+                self.buffers.pop(name, None)
             raise
         finally:
             self.queued = None
@@ -176,10 +176,10 @@ class CudaGrowth:
             else:
                 for slot, member in enumerate((ROOT,) if is_root else (LEFT_CHILD, RIGHT_CHILD)):
                     self._histogram(frontier, tile, member, slot)
-            self._sweep(frontier, tile, ROOT if is_root else LEFT_CHILD, len(nodes))
+            self._sweep(frontier, tile, ROOT if is_root else LEFT_CHILD)
 
     def _histogram(self, frontier: Frontier, tile: Tile, member: int, slot: int) -> None:
-        """Sum the histograms of a node of every tree into ``slot``, fill their skipped bins, and subtract for siblings."""
+        """Sum the histograms of a node of every tree into ``slot``."""
         work, stats = work_of(frontier), frontier.stats
         columns, plan, nodes = work.columns, work.plan, (work.table, frontier.current, work.histograms)
         n_rows, n_channels = stats.quantised.shape[1:]
@@ -194,21 +194,18 @@ class CudaGrowth:
         codes = (frontier.data.codes.view(np.uint32), columns.skipped.view(np.uint32), columns.words, work.bins)
         arguments = (*codes, work.rows, stats.quantised, *nodes, {**batch, **node, **rows, **words, **shared})
         self._launch("histogram", grid, *arguments, block=plan.block, shared=plan.shared_bytes)
-        features, sizes = (columns.skipped, columns.features, work.bins), {**batch, **node, "first_feature": tile.first_feature}
-        self._launch("siblings", (tile.n_features, work.n_trees), *features, *nodes, sizes, shared=4 * n_channels)
 
-    def _sweep(self, frontier: Frontier, tile: Tile, first_member: int, n_members: int) -> None:
-        """Find the best split of one or two nodes of every tree."""
+    def _sweep(self, frontier: Frontier, tile: Tile, first_member: int) -> None:
+        """Finish the histograms of one or two nodes of every tree, and find their best splits."""
         stats, work = frontier.stats, work_of(frontier)
         columns, nodes = work.columns, (work.table, frontier.current, work.histograms)
         batch = {"n_trees": work.n_trees, "max_nodes": work.max_nodes, "bins_in_tile": work.plan.tile_bins}
         channels = {name: getattr(stats, name) for name in ("n_classes", "n_channels", "n_voting", "min_count")}
         features = {name: getattr(tile, name) for name in ("first_feature", "n_features", "first_bin")}
         sizes = {**batch, **channels, **features, "first_member": first_member, "kept": int(work.plan.kept)}
-        grid, bins, scores = (n_members, work.n_trees), (columns.features, work.bins), (work.scores, work.places)
-        swept = (*bins, columns.has_missing, *nodes, *criterion_arguments(stats.criterion, work), *scores, sizes)
-        self._launch(f"sweep_{stats.criterion}", (tile.n_features, *grid), *swept, shared=4 * N_WARPS * stats.n_channels)
-        self._launch("choose_split", grid, *bins, *nodes, *scores, work.best, sizes, shared=4 * stats.n_channels)
+        swept = (columns.features, work.bins, columns.facts, *nodes, *criterion_arguments(stats.criterion, work))
+        grid, shared = (max(1, tile.n_features), work.n_trees), 4 * N_WARPS * stats.n_channels
+        self._launch(f"sweep_{stats.criterion}", grid, *swept, work.found, work.tickets, sizes, shared=shared)
 
     def pop_best_leaf(self, frontier: Frontier) -> bool:
         """Pop on the device. Only the device knows whether a tree still grows, and it is asked now and then."""

@@ -31,13 +31,11 @@ class GrowthWork:
         Node records, see ``common.cuh``.
     rows, sorted : device arrays of int32, shape (n_lists, n)
         Row numbers by node, and scratch of a partition. A list a tree, or one for all trees that start from stretches of it.
-    cursors : device array of int32, shape (n_trees, 2)
-        Zero between partitions.
+    cursors, tickets : device arrays of int32, shapes (n_trees, 2) and (n_trees,)
+        Zero between partitions, and between sweeps.
     histograms : device array of int32, shape (n_slots, n_trees, bins, n_channels)
-    scores, places : device arrays of int64 and int32, shape (n_trees, 2, n_features)
-        The best split of each feature.
-    best : device array of int64, shape (n_trees, 2)
-        The best score of the tiles so far.
+    found : device array of int64, shape (n_trees * 2 * (1 + n_features), 2)
+        The best scores of the tiles so far, and the best split of each feature; see ``sweep.cu``.
     sum_abs : device array of int64, shape (n_trees, n_classes), optional
         Of the roots, for the criterion "rebel".
     stride, quantised_stride : int
@@ -52,9 +50,8 @@ class GrowthWork:
     sorted: GpuArray
     cursors: GpuArray
     histograms: GpuArray
-    scores: GpuArray
-    places: GpuArray
-    best: GpuArray
+    tickets: GpuArray
+    found: GpuArray
     sum_abs: GpuArray | None
     stride: int
     quantised_stride: int

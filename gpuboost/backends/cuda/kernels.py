@@ -97,7 +97,6 @@ STRUCTS = {
         "n_rows:i4 n_trees:i4 max_nodes:i4 n_channels:i4 stride:i4 quantised_stride:i4 member:i4 first_word:i4 n_words:i4 "
         "words_per_tile:i4 channels_per_tile:i4 groups:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4"
     ),
-    "SiblingSizes": struct("n_trees:i4 max_nodes:i4 n_channels:i4 member:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4"),
     "PartitionSizes": struct("n_cells:i8 stride:i4 max_nodes:i4 n_classes:i4 n_channels:i4 slot:i4"),
     "SweepSizes": struct(
         "n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 n_voting:i4 min_count:i4 first_member:i4 kept:i4 "
@@ -123,21 +122,16 @@ GROWTH = {
         "histogram": "codes:u4* skipped:u4* words:i4* bins:i4* rows:i4* quantised:i4* table:i8* current:i8* histograms:i4* "
         "sizes:HistogramSizes"
     },
-    "siblings": {"siblings": "skipped:u1* features:i4* bins:i4* table:i8* current:i8* histograms:i4* sizes:SiblingSizes"},
     "sweep": {
-        **{
-            f"sweep_{criterion}": "features:i4* bins:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
-            f"{more}scores:i8* places:i4* sizes:SweepSizes"
-            for criterion, more in (
-                ("edge", ""),
-                ("gini", ""),
-                ("newton", ""),
-                ("rebel", "sum_abs:i8* "),
-                ("entropy", "series:LogarithmSeries "),
-            )
-        },
-        "choose_split": "features:i4* bins:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* best_so_far:i8* "
-        "sizes:SweepSizes",
+        f"sweep_{criterion}": "features:i4* bins:i4* facts:u1* table:i8* current:i8* histograms:i4* "
+        f"{more}found:i8* tickets:i4* sizes:SweepSizes"
+        for criterion, more in (
+            ("edge", ""),
+            ("gini", ""),
+            ("newton", ""),
+            ("rebel", "sum_abs:i8* "),
+            ("entropy", "series:LogarithmSeries "),
+        )
     },
     "pop_best_leaf": {"pop_best_leaf": "table:i8* current:i8* max_nodes:i4 n_channels:i4 step:i4"},
     "partition": {

@@ -28,7 +28,7 @@ GOOD_EFFICIENCY = 0.9
 SWEEP_BYTES = 4 * 8
 """Shared memory that the sweeps take for a channel: an int32 for each of its eight warps."""
 SWEEP_STATIC_BYTES = 256
-"""More than the rest of the shared memory of the sweeps and of ``choose_split``."""
+"""More than the rest of the shared memory of the sweeps."""
 MEMORY_SHARE = 0.8
 """The share of the free memory that histograms may take."""
 

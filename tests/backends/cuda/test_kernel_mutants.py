@@ -346,18 +346,39 @@ MUTANTS = {
         wide, "histogram", "channel_tile * sizes.channels_per_tile + place", "0 * sizes.channels_per_tile + place"
     ),
     # ---- siblings
-    "siblings are added": planted(growth, "siblings", "other[i] -= own[i]", "other[i] += own[i]"),
+    "siblings are added": planted(growth, "sweep", "other[i] -= own[i]", "other[i] += own[i]"),
     "subtracted before the bin is there": planted(
-        growth, "siblings", "if (member != SMALLER) return;\n    __syncthreads();", "if (member != SMALLER) return;"
+        growth, "sweep", "= (int)totals[c] - sums[c];\n    __syncthreads();", "= (int)totals[c] - sums[c];"
+    ),
+    "swept before the parent's is subtracted": planted(
+        growth, "sweep", "other[i] -= own[i];\n    __syncthreads();", "other[i] -= own[i];"
     ),
     "no barrier before the rest is known": planted(
-        growth, "siblings", "atomicAdd(&sums[c], sum);\n    }\n    __syncthreads();", "atomicAdd(&sums[c], sum);\n    }"
+        growth, "sweep", "atomicAdd(&sums[c], sum);\n    }\n    __syncthreads();", "atomicAdd(&sums[c], sum);\n    }"
     ),
-    "warps overwrite each other's sums": planted(growth, "siblings", "atomicAdd(&sums[c], sum);", "sums[c] += sum;"),
+    "warps overwrite each other's sums": planted(growth, "sweep", "atomicAdd(&sums[c], sum);", "sums[c] += sum;"),
+    "the skipped bin of the larger sibling alone": planted(
+        growth, "sweep", "first != ROOT ? SMALLER : first;", "first != ROOT ? LARGER : first;"
+    ),
+    "the right child's bins in the left one's slot": planted(wide, "sweep", ": member == RIGHT_CHILD;", ": 0;"),
+    "only the left child's skipped bin": planted(
+        wide, "sweep", "|| first == ROOT ? counted : RIGHT_CHILD)", "|| first == ROOT ? counted : LEFT_CHILD)"
+    ),
+    # ---- the last block
+    "the first block chooses": planted(growth, "sweep", "== (int)gridDim.x - 1;", "== 0;"),
+    "every block chooses": planted(growth, "sweep", "if (!shared.is_last) return;", ""),
+    "tickets are left as they are": planted(growth, "sweep", "if (threadIdx.x == 0) tickets[tree] = 0;", ""),
+    "one ticket for all trees": planted(growth, "sweep", "atomicAdd(&tickets[tree], 1)", "atomicAdd(&tickets[0], 1)"),
+    "the other child's features": planted(growth, "sweep", "of_features + m * n_features, found", "of_features, found"),
+    "the trees share what was found": planted(growth, "sweep", "+ (i64)2 * tree * n_features;", "+ 0;"),
+    "the children share the best so far": planted(wide, "sweep", "found + 2 * (2 * tree + m)", "found + 2 * (2 * tree)"),
+    "the second child's scratch is still in use": planted(
+        growth, "sweep", "        __syncthreads();  // the next member uses the same scratch\n", ""
+    ),
     # ---- sweep
     "the highest of equal places": planted(ties, "sweep", "b.place < a.place", "b.place > a.place"),
     "the constant classifier loses ties": planted(
-        ties, "sweep", "best.score > score_to_beat ?", "best.score >= score_to_beat ?"
+        ties, "sweep", "best.score > shared.score_to_beat ?", "best.score >= shared.score_to_beat ?"
     ),
     "no barrier after the warps' sums": planted(
         growth,
@@ -365,9 +386,7 @@ MUTANTS = {
         "of_warp[warp * n_channels + c] = sum;\n    }\n    __syncthreads();",
         "of_warp[warp * n_channels + c] = sum;\n    }",
     ),
-    "too small for eight warps": planted(
-        growth, "sweep", "__shared__ Best bests[N_WARPS];\n    sweep<Edge>", "__shared__ Best bests[3];\n    sweep<Edge>"
-    ),
+    "too small for eight warps": planted(growth, "sweep", "Best of_warp[N_WARPS];", "Best of_warp[3];"),
     "a shuffle in a branch": planted(
         growth,
         "sweep",
@@ -378,11 +397,11 @@ MUTANTS = {
     "the smallest leaf does not matter": planted(
         growth, "sweep", "left_allowed = with_missing >= min_count &&", "left_allowed = true ||"
     ),
-    "bins behind the last": planted(ties, "sweep", "is_cut = bin >= 1 && bin < own.n", "is_cut = bin >= 1 && bin <= own.n"),
+    "bins behind the last": planted(ties, "sweep", "is_cut = bin >= 1 && bin < n_bins", "is_cut = bin >= 1 && bin <= n_bins"),
     "edges by plain additions": planted(
         growth, "sweep", "atomicAdd(&left[i % n_channels], h[i]);", "left[i % n_channels] += h[i];"
     ),
-    "a later launch forgets the earlier": planted(wide, "sweep", "score = best_so_far[at];", "score = 0;"),
+    "a later launch forgets the earlier": planted(wide, "sweep", "score = *best_so_far;", "score = 0;"),
     # ---- criteria
     "the right side's purity is the left's": planted(
         gini, "sweep", "purity(right_squares, right_sum) -", "purity(left_squares, left_sum) -"
@@ -392,7 +411,7 @@ MUTANTS = {
         rebel, "sweep", "const i64 t = *sum_abs++;", "const i64 t = *sum_abs;"
     ),
     "the sum of absolute values of the other tree": planted(
-        rebel, "sweep", "sum_abs + (i64)blockIdx.z * sizes.n_classes", "sum_abs"
+        rebel, "sweep", "sum_abs + (i64)blockIdx.y * sizes.n_classes", "sum_abs"
     ),
     "the left side for the edge": planted(rebel, "sweep", "loss(t, total - 2 * left)", "loss(t, total - left)"),
     "the loss, not what is won of it": planted(rebel, "sweep", "gain = whole - cut;", "gain = cut;"),
@@ -426,8 +445,15 @@ MUTANTS = {
     ),
     "cursors are left as they are": planted(growth, "partition", "cursors[2 * tree] = cursors[2 * tree + 1] = 0;", ""),
     "both children in one histogram": planted(
-        growth, "partition", "r[SLOT] = left_is_smaller ? node[SLOT] : slot;", "r[SLOT] = left_is_smaller ? slot : slot;"
+        growth, "partition", "r[SLOT] = left_is_smaller ? node[SLOT] : sizes.slot;", "r[SLOT] = sizes.slot;"
     ),
+    "the smaller child counts into an old histogram": planted(
+        growth, "partition", "histogram[tree * sizes.n_cells + i] = 0;", ""
+    ),
+    "the first tree's histogram is cleared for all": planted(
+        growth, "partition", "histogram[tree * sizes.n_cells + i] = 0;", "histogram[i] = 0;"
+    ),
+    "the first nodes alone have rows": planted(growth, "partition", "node += gridDim.y", "node += max_nodes"),
     "the cursor is cleared too early": planted(growth, "partition", "    __syncwarp();", ""),
     "a zero edge votes for": planted(ties, "partition", "votes_for_right = edge > 0", "votes_for_right = edge >= 0"),
     # ---- the roots' sum_abs

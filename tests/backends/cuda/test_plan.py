@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuboost.backends.cuda.gpu import Limits
-from gpuboost.backends.cuda.plan import MEMORY_SHARE, WARP, Columns, Lanes, cut_into_tiles, plan_growth, stretches, wave_efficiency
+from gpuboost.backends.cuda.plan import (
+    MEMORY_SHARE,
+    WARP,
+    Columns,
+    Lanes,
+    cut_into_tiles,
+    plan_growth,
+    stretches,
+    wave_efficiency,
+)
 from gpuboost.errors import DeviceMemoryError
 
 H100 = Limits(n_multiprocessors=132, shared_per_block=227 * 1024, shared_per_multiprocessor=228 * 1024)
@@ -173,7 +182,9 @@ def test_occupancy_by_hand() -> None:
     # letter: 4 * 32 * 4 * 17 bytes = 8,704; six blocks and more fit, and 64 registers for 256 threads four times, everywhere.
     assert [plan_growth(columns([17] * 16), 17, 1, 26, 9, GIB, card).blocks_at_once for card in (TURING, H100)] == [160, 528]
     # 128 KiB for MNIST on an H100: one block of 1024 threads. On a 3090 two of four features are there at a time, in 64 KiB.
-    plans = [plan_growth(columns([256] * 717), 256, 1, 10, 9, GIB, CARDS[name]) for name in ("H100 (sm_90)", "RTX 3090 (sm_86)")]
+    plans = [
+        plan_growth(columns([256] * 717), 256, 1, 10, 9, GIB, CARDS[name]) for name in ("H100 (sm_90)", "RTX 3090 (sm_86)")
+    ]
     assert [(plan.groups, plan.block, plan.blocks_at_once) for plan in plans] == [(4, 1024, 132), (2, 1024, 82)]
 
 
