@@ -23,7 +23,7 @@ N_WARPS = DEFAULT_BLOCK // 32
 ASK_EVERY = 32
 """After so many steps the host waits for the device to learn whether any tree still grows."""
 
-MAX_NODE_BLOCKS = 256
+MAX_NODE_BLOCKS = 64
 """Blocks that share the nodes of a tree, to say where its rows are."""
 
 ROOT, SMALLER, _, LEFT_CHILD, RIGHT_CHILD = range(5)

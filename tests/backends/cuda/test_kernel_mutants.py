@@ -453,7 +453,6 @@ MUTANTS = {
     "the first tree's histogram is cleared for all": planted(
         growth, "partition", "histogram[tree * sizes.n_cells + i] = 0;", "histogram[i] = 0;"
     ),
-    "the first nodes alone have rows": planted(growth, "partition", "node += gridDim.y", "node += max_nodes"),
     "the cursor is cleared too early": planted(growth, "partition", "    __syncwarp();", ""),
     "a zero edge votes for": planted(ties, "partition", "votes_for_right = edge > 0", "votes_for_right = edge >= 0"),
     # ---- the roots' sum_abs
