@@ -12,9 +12,9 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from tests.candidates import SLOW, candidates
 from tests.problems import cpu_backend
 
-APART = ("backends/cuda/test_kernels_sanitized.py", "backends/cuda/test_kernel_mutants.py", "cuda_on_cpu/")
+APART = ("tests/backends/cuda/test_kernels_sanitized.py", "tests/backends/cuda/test_kernel_mutants.py", "tests/cuda_on_cpu/")
 """Long tests that compile no loops of the CPU backend: each may run in any process."""
-FIRST = ("backends/test_conformance.py", *APART, "backends/cpu/test_pruning.py")
+FIRST = ("tests/backends/test_conformance.py", *APART, "tests/backends/cpu/test_pruning.py")
 """The long work comes first: while one process compiles most of the loops for all, others find what needs none."""
 
 
@@ -37,13 +37,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, metavar="N", help="how often a training is killed and resumed, in place of 3")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_configure(config: pytest.Config) -> None:
-    """With pytest-xdist, which may be missing on a machine with a card, the tests of a file stay in one process."""
-    if getattr(config.option, "dist", "no") == "load":
-        config.option.dist, config.option.loadscopereorder = "loadgroup", False
-    if hasattr(config, "workerinput"):  # a worker reads the command line, not what has become of it
-        config.option.loadgroup = True
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With pytest-xdist, which may be missing on a machine with a card, the tests of a file stay in one process.
+
+    So what it compiles is compiled once, and what its tests share is made once.
+    """
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if nodeid.startswith(APART) else nodeid.partition("::")[0]
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -63,12 +72,11 @@ def case_of(item: pytest.Item) -> str:
     return item.nodeid.replace(backend_of(item), "")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the backend that they are parametrized with; bring those together that share an oracle or a file."""
+    """Mark tests by the backend that they are parametrized with; bring those together that share an oracle."""
     cases: dict[str, int] = {}
     items.sort(key=lambda item: cases.setdefault(case_of(item), len(cases)))  # the candidates of a case in succession
-    items.sort(key=lambda item: [place not in item.nodeid for place in FIRST])
+    items.sort(key=lambda item: [not item.nodeid.startswith(place) for place in FIRST])
     for item in items:
         backend = backend_of(item)
         fixtures = getattr(item, "fixturenames", ())
@@ -78,8 +86,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("gpu")
         if backend in SLOW:
             item.add_marker("slow")
-        apart = any(place in item.nodeid for place in APART)
-        item.add_marker(pytest.mark.xdist_group(item.nodeid if apart else item.nodeid.partition("::")[0]))
 
 
 class Shared:
