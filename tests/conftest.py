@@ -12,9 +12,15 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from tests.candidates import SLOW, candidates
 from tests.problems import cpu_backend
 
-APART = ("tests/backends/cuda/test_kernels_sanitized.py", "tests/backends/cuda/test_kernel_mutants.py", "tests/cuda_on_cpu/")
-"""Long tests that compile no loops of the CPU backend: each may run in any process."""
-FIRST = ("tests/backends/test_conformance.py", *APART, "tests/backends/cpu/test_pruning.py")
+APART = "tests/backends/cuda/test_kernels_sanitized.py"
+"""Its tests are long and share nothing: each may run in any process."""
+FIRST = (
+    "tests/backends/test_conformance.py",
+    APART,
+    "tests/backends/cuda/test_kernel_mutants.py",
+    "tests/cuda_on_cpu/",
+    "tests/backends/cpu/test_pruning.py",
+)
 """The long work comes first: while one process compiles most of the loops for all, others find what needs none."""
 
 

@@ -129,6 +129,7 @@ def test_the_shares_of_the_classes_without_a_column() -> None:
     assert model.predict_proba([[0.0]])[0] == pytest.approx([0.5, 0.3, 0.2])
 
 
+@pytest.mark.slow
 def test_the_criterion_is_entropy() -> None:
     run(CRITERION)
     assert len(globals()["training"].trees) == 3

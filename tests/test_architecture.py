@@ -281,6 +281,7 @@ def test_what_is_loaded_on_use_is_listed() -> None:
     assert all(hasattr(gpuboost, name) for name in names)
 
 
+@pytest.mark.slow
 def test_modules_are_loaded_by_their_attribute() -> None:
     assert loaded_by("import gpuboost; gpuboost.datasets.make_poker_hands") & {"sklearn", "numba"} == set()
     for name in gpuboost.MODULES:

@@ -65,6 +65,7 @@ def test_midpoint_by_hand(a, b, cut):
     assert midpoint(np.array([a]), np.array([b])).tolist() == [cut]
 
 
+@pytest.mark.slow
 @untimed
 @given(st.one_of(numbers, few_numbers), st.one_of(numbers, few_numbers))
 def test_midpoint_separates_any_two_numbers(x, y):
@@ -485,6 +486,7 @@ def test_a_backend_may_bring_its_own_primitive():
     assert codes.tolist() == codes_by_hand(X, mapper)
 
 
+@pytest.mark.slow
 def test_a_matrix_is_never_copied_whole():
     X = np.random.default_rng(8).integers(0, 256, (20000, 500), dtype=np.uint8)  # 10 MB, or 80 MB as float64
     spare = binning._BLOCK_BYTES + (2 << 20)

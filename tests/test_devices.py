@@ -379,6 +379,7 @@ def in_a_fork(question: Callable[[], object]) -> str:
     return text
 
 
+@pytest.mark.slow
 @needs_fork
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 @pytest.mark.parametrize("who", ["gpuboost", "CuPy"])
@@ -470,6 +471,7 @@ def test_the_real_cupy_that_cannot_write(cupy_alone: None, tmp_path: Path) -> No
     assert "set CUPY_CACHE_DIR" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_cpu_needs_no_cupy() -> None:
     code = """
 import sys, gpuboost, numpy as np
@@ -492,6 +494,7 @@ print(gpuboost.fit(X, X[:, 0] > 9, n_estimators=2).device_)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the library has another name")
 def test_a_text_in_the_place_of_the_drivers_library(tmp_path: Path) -> None:
     (tmp_path / "libcuda.so.1").write_text("this is not a library")
@@ -502,6 +505,7 @@ def test_a_text_in_the_place_of_the_drivers_library(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="compiles a library")
 @pytest.mark.parametrize(
     ("source", "message"),

@@ -188,6 +188,7 @@ def test_kernels_compiled_ahead(machine: Machine, tmp_path: Path) -> None:
     assert report()["kernels"] == f"1 of {n_files} files are compiled ahead, for sm_80 sm_90, in {tmp_path}"
 
 
+@pytest.mark.slow
 def test_this_machine() -> None:
     """Whatever is here: a verdict, no traceback, and the exit status of the verdict."""
     root = Path(__file__).resolve().parent.parent

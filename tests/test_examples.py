@@ -42,6 +42,7 @@ def test_the_exports_say_what_they_return() -> None:
     assert [word for word in ("ModelProto", '"X"', '"label"', '"probabilities"', '"scores"', "shape") if word not in said] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_example(example: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -97,6 +97,7 @@ def test_too_many_rows_are_refused() -> None:
         final_shift(0, 1, MAX_ROWS + 1)
 
 
+@pytest.mark.slow
 @untimed
 @given(states())
 def test_shift_rule(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:

@@ -26,6 +26,8 @@ from gpuboost.tree import Tree
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.requirement import require
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "benchmarks" / "gpu_check.sh"
 STEPS = ["facts", "conformance", "training", "micro", "kernels", "sanitizer"]

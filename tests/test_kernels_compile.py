@@ -105,6 +105,7 @@ def test_what_would_be_fused_or_flushed_is_seen() -> None:
     assert "cvt.ftz.f64.f32" in compiled(text, "f", ["-arch=compute_75", "-ftz=true"]).ptx
 
 
+@pytest.mark.slow
 def test_static_shared_memory_leaves_what_the_host_counts_on() -> None:
     """A block has its static and its dynamic shared memory from the same limit."""
     static = {name: n for file in FILES for name, n in shared_bytes(kernels.source(file), file, ARCHITECTURES[0]).items()}

@@ -179,6 +179,7 @@ def test_costs_are_those_of_the_confusion_matrix(backend: Backend) -> None:
             assert result.history[f"{name}_cost"][n - 1] == costs[one.signs.argmax(axis=1), predicted].sum() / 60
 
 
+@pytest.mark.slow
 def test_early_stopping_looks_at_the_cost(backend: Backend) -> None:
     """To take class 1 for 0 costs so much that the other way does not count."""
     costs = np.array([[0.0, 1.0, 1.0], [900.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
@@ -329,6 +330,7 @@ def test_patience_keeps_the_first_best_round() -> None:
         assert result.reason == ("early stopping" if n_run < 10 else "n_estimators reached")
 
 
+@pytest.mark.slow
 def test_longer_patience_gives_the_same_model_if_nothing_better_comes(backend: Backend) -> None:
     rng = np.random.default_rng(3)
     noise = replace(OTHER, signs=OTHER.signs[rng.permutation(60)])
@@ -371,6 +373,7 @@ def test_interrupt_keeps_the_best_round() -> None:
 # ---- continuing --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["discrete", "real"])
 def test_continued_training_is_one_long_training(backend: Backend, variant: Any) -> None:
     booster = AdaBoostMH(HammingTree(3), "single-label", variant)

@@ -1,11 +1,18 @@
 """The scikit-learn layer: it validates, encodes labels, hands over to `gpuboost.training.train` and predicts."""
 
-from gpuboost.estimators.abc_boost import ABCBoostClassifier, LogitBoostClassifier, MartClassifier
-from gpuboost.estimators.adaboost_mh import AdaBoostMHClassifier
-from gpuboost.estimators.base import BoostingClassifier
-from gpuboost.estimators.gamble import GambleClassifier
-from gpuboost.estimators.rebel import RebelClassifier
-from gpuboost.estimators.samme import SAMMEClassifier
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpuboost.registry import estimator_class
+
+if TYPE_CHECKING:
+    from gpuboost.estimators.abc_boost import ABCBoostClassifier, LogitBoostClassifier, MartClassifier
+    from gpuboost.estimators.adaboost_mh import AdaBoostMHClassifier
+    from gpuboost.estimators.base import BoostingClassifier
+    from gpuboost.estimators.gamble import GambleClassifier
+    from gpuboost.estimators.rebel import RebelClassifier
+    from gpuboost.estimators.samme import SAMMEClassifier
 
 __all__ = [
     "ABCBoostClassifier",
@@ -17,3 +24,14 @@ __all__ = [
     "RebelClassifier",
     "SAMMEClassifier",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load an estimator when it is asked for: each brings its booster, its learners and its primitives."""
+    if name == "BoostingClassifier":
+        from gpuboost.estimators.base import BoostingClassifier
+
+        return BoostingClassifier
+    if name in __all__:
+        return estimator_class(name)
+    raise AttributeError(f"module 'gpuboost.estimators' has no attribute {name!r}")

@@ -56,6 +56,8 @@ class GrownTree:
         sums, sum_abs = np.zeros((2, self.tree.n_leaves, stats.n_classes), np.int64)
         by_index = backend.leaf_sums(stats, self.leaf_index, len(self.leaf_of_index))
         np.add.at(sums, self.leaf_of_index, by_index[0])
+        if by_index[1] is by_index[0]:  # weights of rows with one class each have no sign
+            return sums, sums
         np.add.at(sum_abs, self.leaf_of_index, by_index[1])
         return sums, sum_abs
 

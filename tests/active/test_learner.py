@@ -473,6 +473,7 @@ def test_the_model_is_the_committee_without_a_hold_out_set() -> None:
     assert learner.model_ is learner.committee_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patience", [1, 2, 4])
 def test_run_stops_by_the_hold_out_error(patience: int) -> None:
     def run(n_iter_no_change: int | None) -> ActiveLearner:

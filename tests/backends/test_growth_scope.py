@@ -247,6 +247,7 @@ def test_a_batch_of_any_criterion(candidate: Backend, once: Once, n_classes: int
         case.check(candidate)
 
 
+@pytest.mark.slow
 def test_the_reference_grows_trees_of_some_rows_as_those_of_data_without_the_others() -> None:
     for size, weighted, max_leaves in itertools.product(SIZES, (False, True), (2, 7)):
         for case in newton_cases(*size, weighted, max_leaves):

@@ -146,6 +146,7 @@ def test_growth_by_newton(
 CASES = [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", thinned(CASES[::4], 4))
 def test_whole_fits(number: int, request: pytest.FixtureRequest) -> None:
     case = Case(number)

@@ -85,6 +85,7 @@ def test_pairs_of_classes() -> None:
 # ---- the search --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logit", "mart"])
 @pytest.mark.parametrize("n_classes", [3, 4, 5])
 def test_search_against_brute_force(loss: Any, n_classes: int) -> None:
@@ -105,6 +106,7 @@ def test_search_against_brute_force(loss: Any, n_classes: int) -> None:
         initial_rounds.append(trees)
 
 
+@pytest.mark.slow
 def test_gap_and_fixed_base(backend: Backend) -> None:
     data = blobs(80, 3, 4, seed=4)
     plain = fit(booster("abc-logit"), data, backend, 9).history
@@ -117,6 +119,7 @@ def test_gap_and_fixed_base(backend: Backend) -> None:
     assert fixed["base_class"] == [2, 2, 2]
 
 
+@pytest.mark.slow
 def test_candidates_are_the_classes_with_the_largest_losses(backend: Backend) -> None:
     data = blobs(80, 3, 5, seed=5)
     first, *_ = rounds(booster("abc-mart", n_candidates=2), data, 1, backend)
@@ -145,6 +148,7 @@ def test_weight_two_is_the_row_twice(backend: Backend, method: str) -> None:
     assert weighted.history["train_loss"] == repeated.history["train_loss"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("gap", [1, 3])
 def test_continuing_is_one_long_training(backend: Backend, method: str, gap: int) -> None:
@@ -161,6 +165,7 @@ def test_continuing_is_one_long_training(backend: Backend, method: str, gap: int
             assert more.history[key] == long.history[key]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_loss_and_scores_agree(backend: Backend, method: str) -> None:
     data = blobs(60, 3, 3, seed=9)
@@ -195,6 +200,7 @@ def test_separable_rows_end_the_training(backend: Backend, method: str) -> None:
     assert np.isfinite(scores(result.trees, data, backend, data.mapper())).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_perfect_fit_with_contradictions_stays_finite(backend: Backend, method: str) -> None:
     # The last two rows are equal and have different labels: the loss cannot fall below 2 ln 2, and nothing becomes NaN.
@@ -205,6 +211,7 @@ def test_a_perfect_fit_with_contradictions_stays_finite(backend: Backend, method
     assert np.isfinite(scores(result.trees, data, backend, data.mapper())).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_class_without_rows_and_one_with_a_single_row(backend: Backend, method: str) -> None:
     data = blobs(50, 2, 3, seed=11)

@@ -214,6 +214,7 @@ def test_unit_of_the_weights_does_not_matter(backend: Backend, power: int) -> No
     assert digest(one.trees, 3) == digest(other.trees, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("variant", ["discrete", "real"])
 def test_permuted_classes_permute_the_model(backend: Backend, learner: Learner, variant: Any) -> None:
@@ -271,6 +272,7 @@ def test_edge_is_a_sum_over_rows_and_classes(backend: Backend, learner: Learner)
         assert edge == weak.edge / int(np.abs(quantised).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_loss_is_the_product_of_the_energies(backend: Backend, learner: Learner) -> None:
     # Z = W+ e^-alpha + W- e^alpha = sqrt(1 - gamma^2) (section 2.4). If W+ and W- are off by d, Z is by at most
@@ -285,6 +287,7 @@ def test_loss_is_the_product_of_the_energies(backend: Backend, learner: Learner)
         assert loss == pytest.approx(product, rel=allowed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("variant", ["discrete", "real"])
 @pytest.mark.parametrize("scheme", ["single-label", "uniform"])
@@ -476,6 +479,7 @@ def test_the_largest_weight_stays_near_one(backend: Backend) -> None:
         assert np.ldexp(state, weights.scale) == pytest.approx(exact, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_long_run_on_separable_data() -> None:
     # The easy rows' weights fall to the floor; everything stays finite.
     backend, booster = cpu_backend(), single_label(STUMP, variant="real")
@@ -498,6 +502,7 @@ def test_long_run_on_separable_data() -> None:
 # ---- continuing --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["discrete", "real"])
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("fraction", [0.0, 0.15])

@@ -211,6 +211,7 @@ def test_the_step_has_the_lowest_loss_of_all_halves() -> None:
     assert len(steps) > 2
 
 
+@pytest.mark.slow
 def test_with_a_line_search_the_loss_never_rises(backend: Backend) -> None:
     data = blobs(400, 2, 30, 0, noise=2.0)
     full, short = (fit(Gamble(6, 1.0, line_search=search), data, backend, 8).history["train_loss"] for search in (False, True))

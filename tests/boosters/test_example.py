@@ -119,6 +119,7 @@ def test_every_backend_makes_the_same_model(candidate: Backend, number: int) -> 
     assert history(one) == history(other)
 
 
+@pytest.mark.slow
 def test_the_loss_is_that_of_the_scores_and_falls(backend: Backend) -> None:
     for data, max_leaf_nodes in variety():
         training = fit(GentleAdaBoostMH(max_leaf_nodes), data, backend, 10, evaluation=data)
@@ -139,6 +140,7 @@ def test_weight_two_is_a_row_twice(backend: Backend) -> None:
     assert [tree.values.tobytes() for tree in one.trees] == [tree.values.tobytes() for tree in other.trees]
 
 
+@pytest.mark.slow
 def test_a_continued_training_is_one_long_training(backend: Backend) -> None:
     for data, max_leaf_nodes in variety():
         booster = GentleAdaBoostMH(max_leaf_nodes)

@@ -177,6 +177,7 @@ def test_two_classes_at_rate_one_half_are_gentle_adaboost(regressor: Any) -> Non
     assert scores_of(steps, data.X) == pytest.approx(np.column_stack([F, -F]), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_trees_as_regressors_are_algorithm_2() -> None:
     data = blobs(200, 4, 4, 1)
     general = boost(boosting(DecisionTreeRegressor(max_leaf_nodes=8), 0.5), data, 15)

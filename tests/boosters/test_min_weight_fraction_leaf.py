@@ -123,6 +123,7 @@ def test_every_leaf_has_its_share(backend: Backend, fraction: float, variant: An
     assert fraction == 1 / 2 or max(tree.n_leaves for tree in bound) > 2  # there is room for that
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["equal", "integer", "real"])
 @pytest.mark.parametrize("fraction", [1 / 16, 1 / 4])
 def test_every_stump_of_a_product_has_its_share(backend: Backend, fraction: float, weights: str) -> None:

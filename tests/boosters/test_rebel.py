@@ -115,6 +115,7 @@ def test_coefficients_are_the_best(backend: Backend) -> None:
     assert abs(last).min(axis=0) == pytest.approx(abs(last).max(axis=0), rel=1e-15)  # one vector, with two signs
 
 
+@pytest.mark.slow
 def test_two_classes_are_mirrored(backend: Backend) -> None:
     # Appendix 7.3: H_1 = -H_2, here to the last bit.
     training = fit(Rebel(3), blobs(200, 4, 2, 2, noise=2.0), backend, 10)
@@ -148,6 +149,7 @@ def test_two_classes_are_binary_adaboost(backend: Backend, seed: int) -> None:
         assert f[:, 1] == pytest.approx(h, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_two_classes_are_our_adaboost(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     # With as many rows of each class a_0 is 0 and left out; with hardly any smoothing the coefficients are the same.
     monkeypatch.setattr(layered_tree, "SMOOTHING", 2**40)
@@ -180,6 +182,7 @@ def problems(draw: st.DrawFn) -> tuple[Data, Rebel]:
     return Data(X, sign_matrix(labels, n_classes), weights), booster
 
 
+@pytest.mark.slow
 @given(problems())
 @settings(deadline=None, max_examples=60)
 def test_the_loss_never_rises(problem: tuple[Data, Rebel]) -> None:
@@ -209,6 +212,7 @@ def plane(seed: int) -> tuple[Floats, NDArray[np.int64]]:
     return centres[cluster] + 0.4 * rng.normal(size=(600, 2)), cluster % 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_costly_false_negatives_are_avoided(seed: int) -> None:
     X, y = plane(seed)
@@ -292,6 +296,7 @@ def test_weight_two_is_a_row_twice(backend: Backend) -> None:
     assert trees_of(fit(booster, replace(data, weights=weights), backend, 5)) == trees_of(fit(booster, twice, backend, 5))
 
 
+@pytest.mark.slow
 def test_smallest_leaves(backend: Backend) -> None:
     data = blobs(200, 3, 3, 7)
     free, bound = (fit(Rebel(4, None, 1.0, share), data, backend, 6) for share in (0.0, 0.2))

@@ -166,6 +166,7 @@ def test_a_missing_text_is_remembered(tmp_path: Path) -> None:
     assert told("evaluate", model, data, *NUMPY)["rows"] == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "labels", [[1, 2, 3], ["1.5", "2.0", "3.5"], [True, False, True], ["x", "007", "NA"], ["ü", "a\nb", 'q"']]
 )
@@ -366,6 +367,7 @@ def test_algorithms_are_all_there() -> None:
     assert run("algorithms").stdout.count("\n") == len(gpuboost.ALGORITHMS) + 1
 
 
+@pytest.mark.slow
 def test_bench(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = ("--rounds", "2", "--device", "numpy", "--device", "numpy", "--jobs", "1", "--algorithm", "samme")
     generated = ("--rows", "80", "--features", "4", "--classes", "3")
@@ -418,6 +420,7 @@ def test_wrong_words() -> None:
     assert f"version {gpuboost.__version__}" in run("--version").stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_is_no_error(model: Path, tmp_path: Path) -> None:
     data = write(tmp_path / "new.csv", *flowers(20_000))
     command = f"{sys.executable} -m gpuboost predict {model} {data} --out - --device numpy | head -n 1"

@@ -46,6 +46,7 @@ def test_the_model_is_that_of_python(data: Path, tmp_path: Path) -> None:
     assert facts["train_error"] == model.history_["train_error"][-1]
 
 
+@pytest.mark.slow
 def test_all_kinds_of_files_make_one_model(data: Path, tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     table = pd.read_csv(data)
@@ -228,6 +229,7 @@ def test_an_error_of_a_device_keeps_its_lines(data: Path, tmp_path: Path) -> Non
     assert any(line.startswith("  Found: ") for line in others)
 
 
+@pytest.mark.slow
 def test_early_stopping_says_what_it_kept(data: Path, tmp_path: Path) -> None:
     fit = ("fit", data, "--target", "kind", "--out", tmp_path / "m", *NUMPY, "--set", "n_estimators=60")
     text = run(*fit, "--set", "early_stopping=true").stdout  # 50 rounds are no candidates
@@ -289,6 +291,7 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, rounds: int) -> None:
     monkeypatch.setattr("gpuboost.cli.progress.ProgressReport", lambda *_: Stop(rounds))
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_resume(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, checkpoint = tmp_path / "m", tmp_path / "m.checkpoint"
     fit = ("fit", data, "--target", "kind", "--out", model, *NUMPY, "--set", "n_estimators=8")
@@ -347,6 +350,7 @@ def test_other_data_are_no_resumption(data: Path, tmp_path: Path, monkeypatch: p
     assert "m.checkpoint" in refused(*fit, "--resume")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal_sent", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_ctrl_c_of_a_process(data: Path, tmp_path: Path, signal_sent: str) -> None:
     """A real signal, in a real training: exit status 130, one line, and the checkpoint. SIGTERM ends a container, SIGHUP

@@ -31,6 +31,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_kind(files: Path) -> None:
     for kind in KINDS:
         options = ["--data", "flowers.csv", *NEEDS[kind]] if kind in NEEDS else []
@@ -39,6 +40,7 @@ def test_every_kind(files: Path) -> None:
         Path("picture.svg").unlink()
 
 
+@pytest.mark.slow
 def test_formats_and_equal_bytes(files: Path) -> None:
     for suffix, start in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
         pictures = []
@@ -49,6 +51,7 @@ def test_formats_and_equal_bytes(files: Path) -> None:
         assert pictures[0] == pictures[1]
 
 
+@pytest.mark.slow
 def test_histories(files: Path) -> None:
     history = gpuboost.load("model").history_
     Path("history.json").write_text(json.dumps(history), encoding="utf-8")

@@ -99,6 +99,7 @@ def test_wrong_usage_is_an_object_too(words: tuple[str, ...]) -> None:
     assert "Error: " in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(
     "words", [("inspect", "m", "--json"), ("inspect", "m"), ("predict", "m", "t.csv", "--out", "-", *NUMPY)]
@@ -216,6 +217,7 @@ def test_a_column_has_one_use(data: Path, tmp_path: Path, what: str) -> None:
     assert f"{what} {column!r} and --drop name the same column" in refused(*words)
 
 
+@pytest.mark.slow
 def test_a_better_round_is_told(tmp_path: Path) -> None:
     # The labels of the validation set are random: its error is lowest in some round, and not in the last.
     names, rows = flowers(80)

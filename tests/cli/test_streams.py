@@ -39,6 +39,7 @@ def shell(folder: Path, words: str, **environment: str) -> subprocess.CompletedP
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -56,11 +57,13 @@ def test_streams_that_are_closed_or_full(folder: Path, words: str, message: str)
     assert (result.returncode, result.stdout, result.stderr.decode()) == (1, b"", f"Error: {message}\n")
 
 
+@pytest.mark.slow
 def test_nobody_listens_to_remarks(folder: Path) -> None:
     result = shell(folder, f"fit t.csv --target kind --out quiet {' '.join(QUICK)} --json 2>&-")
     assert (result.returncode, json.loads(result.stdout)["rounds"]) == (0, 4)
 
 
+@pytest.mark.slow
 def test_predictions_are_utf_8_everywhere(folder: Path) -> None:
     result = shell(folder, "predict m t.csv --device numpy --out -", **LATIN)
     run("predict", folder / "m", folder / "t.csv", "--out", folder / "p.csv", *NUMPY)
@@ -69,6 +72,7 @@ def test_predictions_are_utf_8_everywhere(folder: Path) -> None:
     assert "日本".encode() in result.stdout
 
 
+@pytest.mark.slow
 def test_a_terminal_that_lacks_characters(folder: Path) -> None:
     words = f"fit t.csv --target kind --out 'ü日.st' {' '.join(QUICK)}"
     result = shell(folder, f"{words} --json", **LATIN)
@@ -81,6 +85,7 @@ def test_a_terminal_that_lacks_characters(folder: Path) -> None:
     assert json.loads(shell(folder, "inspect m --json", **LATIN).stdout)["classes"] == ["daisy", "rose, red", "日本"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_signals_while_the_data_are_read(tmp_path: Path, name: str) -> None:
@@ -102,7 +107,7 @@ def test_signals_while_the_data_are_read(tmp_path: Path, name: str) -> None:
         except OSError:  # nobody reads yet
             continue
     process.send_signal(number)
-    stdout, stderr = process.communicate()
+    stdout, stderr = process.communicate(timeout=300)
     assert writer is not None
     os.close(writer)
     assert (process.returncode, stderr) == (130, "Interrupted.\n")

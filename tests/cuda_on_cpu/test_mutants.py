@@ -14,6 +14,8 @@ from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.cuda_on_cpu.mutants import Mutant
 from tests.cuda_on_cpu.requirement import require
 
+pytestmark = pytest.mark.slow
+
 KERNEL = Kernel(
     "largest_sum", "sample", signature("codes:u1* values:i4* sums:i8* best:i4* ticket:u4* n_rows:i4 n_bins:i4"), max_block=128
 )

@@ -56,6 +56,7 @@ def findings(mode: str) -> dict[str, str | None]:
     return forked.outcomes(mode, f"{__name__}:run_kernel", list(FAULTS[mode]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "name"), [(mode, name) for mode, faults in FAULTS.items() for name in faults])
 def test_sanitizer_finds(mode: str, name: str) -> None:
     require(sanitized.unavailable(mode))
@@ -76,6 +77,7 @@ def end(name: str) -> None:
         time.sleep(60)
 
 
+@pytest.mark.slow
 def test_forked_outcomes() -> None:
     require(sanitized.unavailable(""))
     assert forked.outcomes("", f"{__name__}:end", ["returns", "raises", "exits", "crashes", "hangs"], limit=1) == {

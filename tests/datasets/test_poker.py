@@ -68,6 +68,7 @@ def test_hands_by_hand(text: str, label: int) -> None:
     assert label_poker_hands([hand(text)]).tolist() == [label]
 
 
+@pytest.mark.slow
 def test_all_hands() -> None:
     deck = itertools.chain.from_iterable(itertools.combinations(range(52), 5))
     every = np.fromiter(deck, np.uint8, 5 * sum(N_HANDS)).reshape(-1, 5)

@@ -143,6 +143,7 @@ def test_columns_that_say_nothing_give_the_shares() -> None:
     assert model.predict_proba([[0.0]])[0] == pytest.approx([0.5, 0.3, 0.2])
 
 
+@pytest.mark.slow
 def test_abc_boost_learns_poker_hands_faster() -> None:
     # What the papers are about, on a small scale: after 60 rounds ABC-MART has a loss that MART is far from.
     hands, labels = make_poker_hands(6000, 0)

@@ -207,6 +207,7 @@ def test_two_classes_have_one_score() -> None:
     assert np.array_equal(model.predict(X), f > 0)
 
 
+@pytest.mark.slow
 def test_accuracy_on_digits() -> None:
     digits, labels = load_digits(return_X_y=True)
     model = make(n_estimators=150, max_depth=3).fit(digits[:900], labels[:900])

@@ -103,6 +103,7 @@ def test_regressors_have_their_own(option: str) -> None:
     model.set_params(**{option: 1.0}).fit(X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["abc-boost", "mart"])
 def test_newton_trees_with_weights(algorithm: str) -> None:
     weight = np.random.default_rng(1).integers(0, 4, len(Y))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -21,23 +22,31 @@ from gpuboost import (
 # Few rounds, for the sake of time and of one check: it weighs a class down by 10**7 and wants it to be forgotten, but boosting
 # goes on until every row that exists is fitted. All other checks pass with any number of rounds.
 ESTIMATORS = [
+    AdaBoostMHClassifier(n_estimators=20, n_jobs=1),
+    MartClassifier(n_estimators=20, n_jobs=1),
+    SAMMEClassifier(n_estimators=3, n_jobs=1),
+    GambleClassifier(n_estimators=2, regressor=Ridge()),
+]
+MORE_ESTIMATORS = [
     ABCBoostClassifier(n_estimators=20, n_jobs=1),
     ABCBoostClassifier(n_estimators=20, loss="mart", gap=5, n_jobs=1),
     LogitBoostClassifier(n_estimators=20, n_jobs=1),
-    MartClassifier(n_estimators=20, n_jobs=1),
-    AdaBoostMHClassifier(n_estimators=20, n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, variant="discrete", n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, learner="stump", n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, learner="product", n_factors=2, n_jobs=1),
     RebelClassifier(n_estimators=10, n_jobs=1),
-    SAMMEClassifier(n_estimators=3, n_jobs=1),
     SAMMEClassifier(n_estimators=3, variant="real", n_jobs=1),
     GambleClassifier(n_estimators=3, n_jobs=1),
-    GambleClassifier(n_estimators=2, regressor=Ridge()),
     GambleClassifier(n_estimators=2, regressor=DecisionTreeRegressor(max_leaf_nodes=4, min_weight_fraction_leaf=0.01)),
 ]
 
 
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_check(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(MORE_ESTIMATORS)
+def test_scikit_learn_check_of_more(estimator: Any, check: Any) -> None:
     check(estimator)

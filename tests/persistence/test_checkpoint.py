@@ -139,6 +139,7 @@ fit("adaboost-mh", n_estimators=60, early_stopping=True, random_state=1, device=
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="kills as POSIX does")
 def test_kill_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"

@@ -75,6 +75,7 @@ def test_everything_comes_back(kind: str, tmp_path: Path) -> None:
     assert loaded.ensemble_.values.flags.writeable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["adaboost-mh", "rebel, costs"])
 def test_a_fresh_process_predicts_the_same(kind: str, tmp_path: Path) -> None:
     fit(kind).save(tmp_path / "model")
@@ -203,6 +204,7 @@ ARRAYS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(labels=ARRAYS, kind=st.sampled_from(sorted({params["algorithm"] for params in KINDS.values()})))
 def test_labels_keep_value_and_type(labels: Any, kind: str) -> None:

@@ -29,6 +29,7 @@ DRAWN: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_draws_into_a_file(kind: str, tmp_path: Any) -> None:
     fitted = model("abc-boost")
@@ -75,6 +76,7 @@ def test_nothing_of_it_is_kept_in_the_model() -> None:
     assert again.plot.importances().patches[0].get_width() == 100 * fitted.feature_importances_.max()
 
 
+@pytest.mark.slow
 def test_matplotlib_is_loaded_when_it_draws_and_its_absence_is_explained() -> None:
     code = """
 import sys

@@ -139,6 +139,7 @@ def test_layouts_and_dtypes_of_x(data: Any) -> None:
     assert np.array_equal(np.asarray(data, dtype=float), WHOLE)  # nothing was written
 
 
+@pytest.mark.slow
 def test_layouts_of_labels_and_weights(tmp_path: Path) -> None:
     weights = np.random.default_rng(2).uniform(0.5, 2.0, 120)
     plain = make().fit(X, NOISY, sample_weight=weights)

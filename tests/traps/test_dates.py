@@ -67,6 +67,7 @@ def test_zones_and_nanoseconds() -> None:
     assert label_key(pd.Timestamp("2020-01-01 00:00:00.000000001")) == label_key(np.datetime64("2020-01-01T00:00:00.000000001"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [DAYS, SPANS], ids=["dates", "spans"])
 def test_equal_instants_are_equal_labels(classes: Any) -> None:
     plain = make().fit(X, NOISY, eval_set=(X, Y))

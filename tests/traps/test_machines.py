@@ -14,6 +14,8 @@ from gpuboost import DeviceUnavailableError, devices
 from gpuboost.backends.cpu.threads import usable_threads
 from tests.traps.problem import NOISY, SMALLEST_LEAF, VARIANTS, X, Y, digest, make, run_python
 
+pytestmark = pytest.mark.slow
+
 SHARE_EVERYTHING = """
 import joblib, numpy as np
 from gpuboost import AdaBoostMHClassifier

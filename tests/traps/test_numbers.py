@@ -30,6 +30,7 @@ def test_large_steps_do_no_harm(params: dict[str, Any], rate: float) -> None:
     assert scores[-1] >= scores[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", VARIANTS, ids=str)
 def test_many_rounds_stay_finite(params: dict[str, Any]) -> None:
     model = make(2000, **params).fit(X, NOISY)

@@ -112,3 +112,8 @@ def copy(out: Array, values: Array) -> None:
     """Write the values to the first entries of ``out``. To assign an array to a slice takes seconds to compile."""
     for i in range(len(values)):
         out[i] = values[i]
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Paste a function into the loops that call it: no call passes the many parts of its arguments."""
+    return njit(inline="always", error_model="numpy")(function)

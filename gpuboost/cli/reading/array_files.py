@@ -12,6 +12,7 @@ from numpy.lib.format import MAGIC_PREFIX
 from numpy.typing import NDArray
 
 from gpuboost.cli.reading.text_files import unpacked
+from gpuboost.cli.reading.whole_files import read_file
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -101,8 +102,7 @@ def read_libsvm(path: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """
     from sklearn.datasets import load_svmlight_file
 
-    with open(path, "rb") as file:
-        content = unpacked(path, file.read())
+    content = unpacked(path, read_file(path))
     try:
         sparse, labels = load_svmlight_file(io.BytesIO(content), zero_based=True)
     except NO_LIBSVM as error:

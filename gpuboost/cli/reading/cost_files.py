@@ -12,6 +12,7 @@ from typing import Any
 from gpuboost.cli.reading.array_files import read_npy
 from gpuboost.cli.reading.labels import by_label
 from gpuboost.cli.reading.text_files import read_text
+from gpuboost.cli.reading.whole_files import read_file
 from gpuboost.cli.settings import RepeatedKeyError, unique
 
 
@@ -33,8 +34,7 @@ def read_costs(path: str, classes: Sequence[Any]) -> Any:
     """
     if path.lower().endswith(".npy"):
         return read_npy(path)
-    with open(path, "rb") as file:
-        content = file.read()
+    content = read_file(path)
     if path.lower().endswith(".json"):
         try:
             table = json.loads(content, object_pairs_hook=unique)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpuboost.cli.reading import array_files, columns
 from gpuboost.cli.reading.text_files import MISSING, read_text
+from gpuboost.cli.reading.whole_files import read_file, read_to_end
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -248,11 +249,10 @@ class Reading:
         if path == "-":
             if sys.stdin is None:
                 raise OSError("the standard input is closed: there is nothing to read from -")
-            content = sys.stdin.buffer.read()
+            content = read_to_end(sys.stdin.buffer)
             path = "the standard input"
         else:
-            with open(path, "rb") as file:
-                content = file.read()
+            content = read_file(path)
         separator = "\t" if path.removesuffix(".gz").lower().endswith(".tsv") else None
         text = read_text(path, content, separator=separator, header=self.header, missing=self.missing)
         data = text.table

@@ -28,6 +28,7 @@ print(len(found), *sorted(found - imported(module)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", LOOP_MODULES)
 def test_all_that_a_module_imports_is_hashed(module: str) -> None:
     """What the process has loaded for a module of loops is what its loops are kept with."""
@@ -43,6 +44,7 @@ print(float(exactmath.minus_log2(0.3)).hex(), float(minus_log2(0.3)).hex())
 """
 
 
+@pytest.mark.slow
 def test_a_loop_is_compiled_anew_when_a_constant_of_another_module_changes(tmp_path: Path) -> None:
     package = tmp_path / "gpuboost"
     shutil.copytree(Path(gpuboost.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -92,6 +94,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing(folder: Path) -> None:
     assert count(folder, LOOP) == ["1", "0"]
 

@@ -58,6 +58,7 @@ def problem(n_rows: int = 300, n_features: int = 6, n_classes: int = 4) -> tuple
     return X, np.array(["w", "x", "y", "z"])[y]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -45,6 +45,7 @@ def build(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_every_file_is_compiled_as_at_run_time(target: Path) -> None:
     result = build(target)
     assert result.returncode == 0, result.stderr
@@ -63,6 +64,7 @@ def test_every_file_is_compiled_as_at_run_time(target: Path) -> None:
     assert fatbin.matching()[0] == fatbin.matching()[1]
 
 
+@pytest.mark.slow
 def test_a_file_that_does_not_compile(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIL", FILES[-1])
     result = build(target)
@@ -72,6 +74,7 @@ def test_a_file_that_does_not_compile(target: Path, monkeypatch: pytest.MonkeyPa
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_failure_leaves_an_older_build(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build(target)
     before = {path.name: path.read_bytes() for path in target.iterdir()}

@@ -141,6 +141,7 @@ maxima = st.one_of(st.just(0.0), st.floats(STATE_FLOOR, 2.0**900), st.integers(-
 many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.slow
 @many
 @given(maxima, st.integers(0, 2**62), st.integers(1, MAX_ROWS), st.integers(1, 70), st.data())
 def test_shift_rule(cuda: CudaBackend, maximum: float, largest: int, n_rows: int, n_classes: int, data: st.DataObject) -> None:
@@ -150,6 +151,7 @@ def test_shift_rule(cuda: CudaBackend, maximum: float, largest: int, n_rows: int
     assert chosen_shift(cuda, maximum, sums, n_rows) == expected
 
 
+@pytest.mark.slow
 @many
 @given(st.integers(0, 60), st.integers(1, MAX_ROWS))
 @example(0, 1)

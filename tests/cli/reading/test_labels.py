@@ -27,6 +27,7 @@ def truths(folder: Path, spelling: str) -> Path:
     return write(folder / f"{spelling}.csv", names, [[*row[:-1], label] for row, label in zip(rows, labels, strict=True)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trained", SPELLINGS)
 def test_true_and_false_of_all_files(tmp_path: Path, trained: str) -> None:
     fit = ("fit", truths(tmp_path, trained), "--target", "kind", "--out", tmp_path / "m", *QUICK)

@@ -30,6 +30,7 @@ def check_failure(result: Result) -> None:
     assert "unexpected" not in errors[0]
 
 
+@pytest.mark.slow
 def test_odd_files(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     n_files = pytestconfig.getoption("--odd-files") or N_FILES
     trained = 0

@@ -60,6 +60,7 @@ def test_quoted_newlines_and_separators(tmp_path: Path) -> None:
     assert table.labels("y").tolist() == ["one, two\nthree", 'say "x"']
 
 
+@pytest.mark.slow
 def test_types_are_decided_by_all_rows(tmp_path: Path) -> None:
     """A column whose first million bytes are integers may hold a fraction, or a text, in its last row."""
     rows = "\n".join(["1,1"] * 500_000)

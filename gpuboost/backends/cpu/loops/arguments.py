@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpuboost.backends.cpu.jit import Array, Float
+from gpuboost.backends.cpu.jit import Array, Float, Int
 
 
 class Columns(NamedTuple):
@@ -69,6 +69,15 @@ class Siblings(NamedTuple):
     other_total: Array
     child: Array
     other: Array
+
+
+class Bins(NamedTuple):
+    """The bins of a feature in a histogram: where they begin, and how many they are."""
+
+    feature: Int
+    first: Int
+    n: Int
+    has_missing: Int
 
 
 class Node(NamedTuple):

@@ -31,9 +31,9 @@ def slots_needed(max_leaves: int) -> int:
     """Return how many histograms a tree keeps at a time.
 
     When s cuts have been made and R can still follow, a node that is not among the first R of the queue will never be cut. So
-    besides the two new nodes only min(s, R) others need a histogram: half of the leaves in the worst case.
+    besides the two new nodes only min(s, R) others need a histogram, where s + R + 2 leaves are the most.
     """
-    return max([1, *(2 + min(s, max_leaves - 2 - s) for s in range(max_leaves - 2))])
+    return 1 + max_leaves // 2 if max_leaves > 2 else 1
 
 
 @compiled

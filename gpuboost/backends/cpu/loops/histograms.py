@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled
+from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled, inlined
 from gpuboost.backends.cpu.loops.arguments import Columns, Siblings
 from gpuboost.backends.cpu.one_hot import CLASS, COUNT, WEIGHT
 from gpuboost.backends.cpu.simd import LANES, add_vectors, differing_16, differing_32, differing_64, lowest_bit, prefetch
@@ -165,7 +165,7 @@ def histogram_of_classes(lo: int, hi: int, columns: Columns, rows: Array, quanti
     return n_added
 
 
-@compiled
+@inlined
 def fill_skipped_bin(f: int, columns: Columns, pair: Siblings, parts: Array, sums: Array, lanes: Lanes) -> None:
     """Finish feature f's histograms. ``sums`` is scratch for one row.
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends import criteria
-from gpuboost.backends.cpu.jit import Array, Float, Int, Lanes, compiled, copy
+from gpuboost.backends.cpu.jit import Array, Float, Int, Lanes, compiled, copy, inlined
 from gpuboost.backends.cpu.loops import logarithm  # noqa: F401  (makes `minus_log2` known to the compiler)
-from gpuboost.backends.cpu.loops.arguments import Columns, Node, Rule, SweepScratch
+from gpuboost.backends.cpu.loops.arguments import Bins, Columns, Node, Rule, SweepScratch
 from gpuboost.backends.cpu.loops.histograms import add_row
 from gpuboost.backends.cpu.simd import LANES, move_row, sweep_row
 from gpuboost.backends.criteria import EDGE, ENTROPY, GINI, NEWTON, REBEL
@@ -52,17 +52,15 @@ def worth(start: Array, sum_abs: Array, rule: Rule) -> Float:
 
 
 @compiled
-def sweep_edge(
-    f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, edges: Array, best: Best, lanes: Lanes
-) -> Best:
-    """Return the best of ``best`` and all cuts of feature f. ``edges`` is scratch."""
-    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
+def sweep_edge(bins: Bins, histogram: Array, node: Node, rule: Rule, edges: Array, best: Best, lanes: Lanes) -> Best:
+    """Return the best of ``best`` and all cuts of a feature. ``edges`` is scratch."""
+    start, n_classes, min_count = node.start, rule.n_classes, rule.min_count
     n_channels = histogram.shape[1]
-    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    f, first, n_bins, has_missing = bins
     score, feature, chosen, side = best
     flat = histogram.reshape(-1)
     copy(edges, start)
-    if not columns.has_missing[f]:  # missing-left and missing-right are the same; left comes first
+    if not has_missing:  # missing-left and missing-right are the same; left comes first
         for cut in range(1, n_bins - 1):
             at = (first + cut) * n_channels
             found = np.int64(0)
@@ -125,18 +123,18 @@ def move(left: Array, i: int, histogram: Array, j: int, n_channels: int) -> Int:
 
 
 @compiled
-def sweep_gini(f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, best: Best) -> Best:
+def sweep_gini(bins: Bins, histogram: Array, node: Node, rule: Rule, best: Best) -> Best:
     """As `sweep_edge`, for the criterion "gini".
 
     To move a mass m to the other side changes the score by at most 2 m, since no derivative of a purity is beyond 1. So
     the scores of the next cuts are bounded, and one is worked out only where its bound is above the best.
     """
-    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
+    start, n_classes, min_count = node.start, rule.n_classes, rule.min_count
     n_channels, whole = histogram.shape[1], node.whole
-    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    f, first, n_bins, has_missing = bins
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
-    flat, n_sides = histogram.reshape(-1), 2 if columns.has_missing[f] else 1
+    flat, n_sides = histogram.reshape(-1), 2 if has_missing else 1
     both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the left and on the right
     flat_both, bounds = both.reshape(-1), np.empty(2, np.float64)
     bounds[0], bounds[1] = np.inf, np.inf
@@ -162,14 +160,13 @@ def sweep_gini(f: int, columns: Columns, histogram: Array, node: Node, rule: Rul
 
 
 @compiled
-def sweep_newton(f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, best: Best) -> Best:
+def sweep_newton(bins: Bins, histogram: Array, node: Node, rule: Rule, best: Best) -> Best:
     """As `sweep_edge`, for the criterion "newton".
 
     A cut after an empty bin is worth what the cut before the bin is, which comes first.
     """
-    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
-    has_missing = columns.has_missing[f]
-    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    start, n_classes, min_count = node.start, rule.n_classes, rule.min_count
+    f, first, n_bins, has_missing = bins
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
     all_g, all_h = np.int64(start[0]), np.int64(start[1])
@@ -199,11 +196,11 @@ def sweep_newton(f: int, columns: Columns, histogram: Array, node: Node, rule: R
 
 
 @compiled
-def sweep_rebel(f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, roots: Array, best: Best) -> Best:
+def sweep_rebel(bins: Bins, histogram: Array, node: Node, rule: Rule, roots: Array, best: Best) -> Best:
     """As `sweep_edge`, for the criterion "rebel". ``roots`` is scratch."""
-    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
-    n_channels, has_missing = histogram.shape[1], columns.has_missing[f]
-    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    start, n_classes, min_count = node.start, rule.n_classes, rule.min_count
+    n_channels = histogram.shape[1]
+    f, first, n_bins, has_missing = bins
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
     both = np.zeros((2, n_channels), np.int32)  # edges of the cuts with the missing values on the right and on the left
@@ -226,11 +223,11 @@ def sweep_rebel(f: int, columns: Columns, histogram: Array, node: Node, rule: Ru
 
 
 @compiled
-def sweep_entropy(f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, best: Best) -> Best:
+def sweep_entropy(bins: Bins, histogram: Array, node: Node, rule: Rule, best: Best) -> Best:
     """As `sweep_edge`, for the criterion "entropy". A cut after an empty bin is worth what the cut before the bin is."""
-    bin_offsets, start, n_classes, min_count = columns.bin_offsets, node.start, rule.n_classes, rule.min_count
-    n_channels, n_sides = histogram.shape[1], 2 if columns.has_missing[f] else 1
-    first, n_bins = bin_offsets[f], bin_offsets[f + 1] - bin_offsets[f]
+    start, n_classes, min_count = node.start, rule.n_classes, rule.min_count
+    f, first, n_bins, has_missing = bins
+    n_channels, n_sides = histogram.shape[1], 2 if has_missing else 1
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
     flat, both = histogram.reshape(-1), np.zeros((2, n_channels), np.int32)
@@ -252,17 +249,19 @@ def sweep_entropy(f: int, columns: Columns, histogram: Array, node: Node, rule: 
     return np.float64(most).view(np.int64), feature, chosen, side
 
 
-@compiled
+@inlined
 def sweep(
     f: int, columns: Columns, histogram: Array, node: Node, rule: Rule, scratch: SweepScratch, best: Best, lanes: Lanes
 ) -> Best:
     """Return the best of ``best`` and all cuts of feature f by the rule's criterion."""
+    first = columns.bin_offsets[f]
+    bins = Bins(f, first, columns.bin_offsets[f + 1] - first, columns.has_missing[f])
     if rule.criterion == EDGE:
-        return sweep_edge(f, columns, histogram, node, rule, scratch.edges, best, lanes)
+        return sweep_edge(bins, histogram, node, rule, scratch.edges, best, lanes)
     if rule.criterion == GINI:
-        return sweep_gini(f, columns, histogram, node, rule, best)
+        return sweep_gini(bins, histogram, node, rule, best)
     if rule.criterion == NEWTON:
-        return sweep_newton(f, columns, histogram, node, rule, best)
+        return sweep_newton(bins, histogram, node, rule, best)
     if rule.criterion == REBEL:
-        return sweep_rebel(f, columns, histogram, node, rule, scratch.roots, best)
-    return sweep_entropy(f, columns, histogram, node, rule, best)
+        return sweep_rebel(bins, histogram, node, rule, scratch.roots, best)
+    return sweep_entropy(bins, histogram, node, rule, best)
