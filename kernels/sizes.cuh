@@ -28,6 +28,13 @@ struct HistogramSizes {
     int first_bin, bins_in_tile;   // the bins that `histograms` has room for
 };
 
+// What `init_roots` writes.
+struct RootSizes {
+    i64 n_started;  // rows of a root without bounds
+    i64 n_cells;    // of a tree's histogram, 0 if it is not to be cleared
+    int stride, max_nodes, n_channels;
+};
+
 // What `partition_nodes` writes.
 struct PartitionSizes {
     i64 n_cells;  // of a tree's histogram, 0 if it is not to be cleared

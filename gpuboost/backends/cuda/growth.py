@@ -20,8 +20,11 @@ from gpuboost.backends.statistics import Stats
 
 N_COLUMNS = SLOT + 1
 N_WARPS = DEFAULT_BLOCK // 32
+MOST_RECORDED = 1024
+"""Leaves up to which a growth is recorded, and replayed to its end without a wait."""
+
 ASK_EVERY = 32
-"""After so many steps the host waits for the device to learn whether any tree still grows."""
+"""After so many steps of a growth with more leaves the host waits to learn whether any tree still grows."""
 
 MAX_NODE_BLOCKS = 64
 """Blocks that share the nodes of a tree, to say where its rows are."""
@@ -73,13 +76,17 @@ class CudaGrowth:
         table, current = work.table, self._buffer("current", (work.n_trees,), np.int64)
         grid = (self._grid(n_started), work.n_trees)
         bounds = None if scope.bounds is None else self.gpu.put(scope.bounds.astype(np.int64))
+        histogram, is_kept = work.histograms[0], work.plan.kept
+        n_cells = histogram.nbytes // 4 // work.n_trees if is_kept else 0  # else each is cleared before it is counted
+        sizes = {"n_started": n_started, "n_cells": n_cells, "stride": work.stride}
+        table_sizes = {"max_nodes": work.max_nodes, "n_channels": n_channels}
         nodes = (work.rows, table, current, scope.sample_indices, bounds)
-        self._launch("init_roots", grid, *nodes, n_started, work.stride, work.max_nodes, n_channels)
+        self._launch("init_roots", grid, *nodes, histogram, {**sizes, **table_sizes})
         if work.sum_abs is not None:
             self.gpu.zero(work.sum_abs)
         arrays = (work.rows, stats.quantised, table, work.sum_abs)
-        sizes = (work.stride, work.quantised_stride, work.max_nodes, stats.n_classes, n_channels)
-        self._launch("root_totals", grid, *arrays, *sizes)
+        strides = (work.stride, work.quantised_stride)
+        self._launch("root_totals", grid, *arrays, *strides, work.max_nodes, stats.n_classes, n_channels)
         totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
         return Frontier(data, stats, work.rows[:, :n_started], table[:, :, :N_COLUMNS], totals, edges, current, work=work)
 
@@ -139,9 +146,9 @@ class CudaGrowth:
         n_channels = frontier.stats.n_channels
         return table[:, :, :N_COLUMNS], table[:, :, N_COLUMNS + n_channels :]
 
-    def read_totals(self, frontier: Frontier) -> NDArray[np.int64]:
+    def read_totals(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         table = self.gpu.get(work_of(frontier).table)
-        return table[:, :, N_COLUMNS : N_COLUMNS + frontier.stats.n_channels]
+        return table[:, :, :N_COLUMNS], table[:, :, N_COLUMNS : N_COLUMNS + frontier.stats.n_channels]
 
     def run(self, frontier: Frontier, grow_steps: Callable[[], None]) -> None:
         stats, work, max_leaves = frontier.stats, work_of(frontier), (frontier.nodes.shape[1] + 1) // 2
@@ -152,7 +159,7 @@ class CudaGrowth:
             if key in self.recordings:
                 self.recordings[key].replay(self.gpu, stats.quantised)
                 frontier.step = max_leaves - 1
-            elif max_leaves > ASK_EVERY:
+            elif max_leaves > MOST_RECORDED:
                 grow_steps()
             else:
                 self.queued = []
@@ -183,7 +190,7 @@ class CudaGrowth:
         work, stats = work_of(frontier), frontier.stats
         columns, plan, nodes = work.columns, work.plan, (work.table, frontier.current, work.histograms)
         n_rows, n_channels = stats.quantised.shape[1:]
-        if member != SMALLER:  # the partition has cleared theirs
+        if not plan.kept:  # else `init_roots` and the partition have cleared them
             self._zero(work.histograms[slot])
         batch = {"n_trees": work.n_trees, "max_nodes": work.max_nodes, "n_channels": n_channels}
         node = {"member": member, "first_bin": tile.first_bin, "bins_in_tile": plan.tile_bins}
@@ -213,7 +220,9 @@ class CudaGrowth:
         arguments = (work.table, frontier.current, work.max_nodes, n_channels, frontier.step)
         self._launch("pop_best_leaf", (work.n_trees,), *arguments, block=32)
         frontier.step += 1
-        return frontier.step % ASK_EVERY != 0 or bool((self.gpu.get(frontier.current) >= 0).any())
+        if self.queued is not None or frontier.step % ASK_EVERY:
+            return True
+        return bool((self.gpu.get(frontier.current) >= 0).any())
 
     def partition(self, frontier: Frontier) -> None:
         work, stats = work_of(frontier), frontier.stats
