@@ -96,7 +96,7 @@ def rounds(queued: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..
         seen.append(queued.copy())
         return found
 
-    def run(algorithm: str, *, **options: Any) -> list[Counter[str]]:
+    def run(algorithm: str, **options: Any) -> list[Counter[str]]:
         monkeypatch.setitem(devices.OPENERS, "emulated", lambda index: CudaBackend(EmulatedGpu(graphs=False)))
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(300, 4)), rng.integers(0, 4, 300)
