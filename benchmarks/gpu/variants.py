@@ -26,7 +26,7 @@ from gpuboost.boosters.base import Problem
 from gpuboost.learners.growth import grow
 from gpuboost.learners.hamming_tree import HammingTree
 
-GROUPS, BLOCKS, MIN_ROWS = (4, 2, 1), (256, 512, 1024), (64, 128, 512, 1024)
+GROUPS, BLOCKS, MIN_ROWS = (4, 2, 1), (256, 512, 1024), (64, 256, 512, 1024)
 COMPARED_BYTES = 16 << 20
 """Histograms up to this size are compared with those of the plan's own launch."""
 

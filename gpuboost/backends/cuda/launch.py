@@ -77,7 +77,8 @@ def prepare(
     kernel = KERNELS[name]
     if len(arguments) != len(kernel.parameters):
         raise ValueError(f"{name} takes {len(kernel.parameters)} arguments, got {len(arguments)}")
-    x, y, z = blocks = (*grid, 1, 1)[:3]
+    x, y, z = (*grid, 1, 1)[:3]
+    blocks = (x, y, z)
     if not (0 <= x <= MAX_GRID[0] and 0 <= y <= MAX_GRID[1] and 0 <= z <= MAX_GRID[2]):
         raise ValueError(f"{name}: a grid of {blocks} is beyond {MAX_GRID}")
     if not 32 <= block <= kernel.max_block or block % 32:

@@ -17,13 +17,13 @@ WORD_FEATURES = 4
 """Features whose codes share a 32-bit word."""
 MAX_WORDS = 16_000
 """Words of one launch, so that its grid stays within 65535 blocks."""
-MIN_ROWS = 256
+MIN_ROWS = 128
 """Rows that a block of the histogram kernel takes at least, as in ``histogram.cu``."""
 HISTOGRAM_REGISTERS = 64
 """Registers that a thread of the histogram kernel takes at most: the tests hold every kernel to that."""
 SHARED_OF_SYSTEM = 1024
 """Bytes of shared memory that the system keeps of every block's."""
-MAX_WAVES = 8
+MAX_WAVES = 16
 GOOD_EFFICIENCY = 0.9
 SWEEP_BYTES = 4 * 8
 """Shared memory that the sweeps take for a channel: an int32 for each of its eight warps."""
@@ -160,7 +160,7 @@ class GrowthPlan:
         """Return the grid that fills the device in whole waves, for nodes of up to ``n_node_rows`` rows."""
         y = -(-tile.n_words // self.lanes.words) * (WORD_FEATURES // self.groups)
         z = n_trees * -(-n_channels // self.lanes.channels)
-        return max(1, min(stretches(y * z, self.blocks_at_once), -(-n_node_rows // MIN_ROWS))), y, z
+        return stretches(y * z, self.blocks_at_once, max(1, -(-n_node_rows // MIN_ROWS))), y, z
 
 
 def wave_efficiency(n_blocks: int, blocks_at_once: int) -> float:
@@ -169,13 +169,13 @@ def wave_efficiency(n_blocks: int, blocks_at_once: int) -> float:
 
 
 @cache
-def stretches(n_tiles: int, blocks_at_once: int) -> int:
-    """Return into how many stretches of rows to cut ``n_tiles`` tiles of features, with a block for each of both.
+def stretches(n_tiles: int, blocks_at_once: int, most: int) -> int:
+    """Return into how many stretches of rows, up to ``most``, to cut ``n_tiles`` tiles of features: a block for each of both.
 
     Every block clears and empties its cells, so the fewest of more than one wave (tiles take unequal time) are taken that fill
     the device well; or else the best of what there is.
     """
-    choices = range(1, max(1, MAX_WAVES * blocks_at_once // max(n_tiles, 1)) + 1)
+    choices = range(1, min(most, max(1, MAX_WAVES * blocks_at_once // max(n_tiles, 1))) + 1)
     for n in choices:
         if n * n_tiles > blocks_at_once and wave_efficiency(n * n_tiles, blocks_at_once) >= GOOD_EFFICIENCY:
             return n

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.plan import (
+    MAX_WAVES,
     MEMORY_SHARE,
     WARP,
     Columns,
@@ -155,7 +156,7 @@ def test_plans_keep_within_memory(n_bins: list[int], n_trees: int, n_channels: i
     assert plan.n_slots == (max(1, max_leaves - 1) if plan.kept else min(2, max_leaves - 1))
     for tile in plan.tiles:
         x, y, z = plan.histogram_grid(tile, 10_000, n_trees, n_channels)
-        assert 1 <= x <= 40  # no more blocks than 256 rows each make
+        assert 1 <= x <= 79  # no more blocks than 128 rows each make
         assert y * plan.groups * plan.lanes.words >= 4 * tile.n_words
         assert z * plan.lanes.channels >= n_trees * n_channels
 
@@ -170,10 +171,11 @@ def test_waves_are_full(card: str, shape: str) -> None:
         assert wave_efficiency(n_blocks, plan.blocks_at_once) >= 0.9
 
 
-@given(st.integers(1, 5000), st.integers(1, 5000))
-def test_no_other_number_of_stretches_is_better(n_tiles: int, blocks_at_once: int) -> None:
-    chosen = stretches(n_tiles, blocks_at_once)
-    others = [n for n in range(1, 8 * blocks_at_once // n_tiles + 1) if n * n_tiles > blocks_at_once]
+@given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 10_000))
+def test_no_other_number_of_stretches_is_better(n_tiles: int, blocks_at_once: int, most: int) -> None:
+    chosen = stretches(n_tiles, blocks_at_once, most)
+    assert 1 <= chosen <= most
+    others = [n for n in range(1, min(most, MAX_WAVES * blocks_at_once // n_tiles) + 1) if n * n_tiles > blocks_at_once]
     best = max((wave_efficiency(n * n_tiles, blocks_at_once) for n in others), default=0.0)
     assert wave_efficiency(chosen * n_tiles, blocks_at_once) >= min(best, 0.9)
 
