@@ -394,15 +394,18 @@ def test_slabs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("n_classes", [1, 10, 33, 300])
-def test_add_scores_on_any_grid(cuda: CudaBackend, n_classes: int) -> None:
+def test_add_trees_on_any_grid(cuda: CudaBackend, n_classes: int) -> None:
     scores, _, _, leaf_index = random_rows(57, n_classes)
-    values = np.random.default_rng(0).normal(size=(5, n_classes))
+    values = np.random.default_rng(0).normal(size=(5 + 3, n_classes))  # of two trees
+    other_index = leaf_index[::-1] % 3
+    expected = (scores + values[leaf_index]) + values[5 + other_index]
+    indices = [cuda.put(np.ascontiguousarray(index, np.int32)) for index in (leaf_index, other_index)]
+    addresses = np.array([cuda.gpu.address(index) for index in indices])
     for blocks, block in LAUNCHES:
         on_device = cuda.put(scores)
-        launch(
-            cuda.gpu, "add_scores", (blocks,), (on_device, cuda.put(leaf_index), cuda.put(values), 57, n_classes), block=block
-        )
-        assert cuda.get(on_device).tobytes() == (scores + values[leaf_index]).tobytes()
+        trees = (cuda.put(addresses), cuda.put(np.array([0, 5], np.int32)), cuda.put(values))
+        launch(cuda.gpu, "add_trees", (blocks,), (on_device, *trees, 57, n_classes, 2), block=block)
+        assert cuda.get(on_device).tobytes() == expected.tobytes()
 
 
 # ---- codes -------------------------------------------------------------------------------------------------------------------
