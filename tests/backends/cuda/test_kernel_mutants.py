@@ -162,6 +162,7 @@ def softmax(gpu: EmulatedGpu) -> None:
         found += backend.softmax_sums(fitted, 80)
         steps = SoftmaxSteps(backend.put(leaf_indices), pairs, multipliers)
         found.append(backend.softmax_losses(rows, steps, [[], [1], [2, 0]], 32))
+        found += backend.softmax_summary(rows, 32)
         backend.softmax_update(rows.p, steps, [2, 0, 1])
         return [*found, backend.get(rows.p)]
 
@@ -270,9 +271,9 @@ def rows(gpu: EmulatedGpu) -> None:
             backend.get(held),
         ]
         f = backend.put(scores)
-        found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
+        found += [int(backend.error(f, backend.put(target), backend.put(units))) for target in (labels, signs)]
         found.append(backend.confusion(f, backend.put(labels), backend.put(units)))
-        backend.add_scores(f, g, table[:, 0])
+        backend.add_trees(f, [g, cell], [table[:, 0], table[:, 1]])
         return [*found, backend.get(f)]
 
     for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
@@ -299,6 +300,10 @@ MUTANTS = {
     ),
     "the roots of the other tree": planted(growth, "init_roots", "quantised += (i64)tree * quantised_stride * n_channels;", ""),
     "every feature is chosen": planted(starts, "init_roots", "chosen[f] ? own.n : 0", "own.n"),
+    "the roots' histograms are not cleared": planted(growth, "init_roots", "i < sizes.n_cells; i += step", "i < 0; i += step"),
+    "one tree's histogram is cleared": planted(
+        growth, "init_roots", "histogram[tree * sizes.n_cells + i] = 0;", "histogram[i] = 0;"
+    ),
     # ---- histogram
     "shared memory is not cleared": planted(growth, "histogram", "i < n_cells; i += blockDim.x) cells[i] = 0;", "i < 0;) ;"),
     "one cell too many is cleared": planted(growth, "histogram", "i < n_cells;", "i <= n_cells;"),
@@ -472,6 +477,13 @@ MUTANTS = {
     "nothing is too small": planted(project, "project", "size = size >= lowest ? size : 0.0;", ""),
     "signs are forgotten": planted(project, "project", "> 0 ? product : -product", "> 1 ? -product : product"),
     # ---- softmax
+    "the shift of the largest miss is ignored": planted(softmax, "softmax", "largest ? first_shift(*largest) : shift", "shift"),
+    "a candidate without trees has one": planted(
+        softmax,
+        "softmax",
+        "stop = candidates ? candidates[candidate + 1] : 0;",
+        "stop = candidates ? candidates[candidate + 1] : 1;",
+    ),
     "1 - p of a p near 1": planted(softmax, "softmax", "if (p[k] <= 0.5) return 1.0 - p[k];", "return 1.0 - p[k];"),
     "the class is among the others": planted(softmax, "softmax", "if (j != k) others", "others"),
     "every class is the row's": planted(softmax, "softmax", "g = k == target[i] ? missing : own[k];", "g = missing;"),
@@ -520,6 +532,13 @@ MUTANTS = {
     "rows without a cut go left": planted(rows, "predict", "feature < 0 ? 256 :", "feature < 0 ? 1 :"),
     "a missing value always sets its bit": planted(
         rows, "predict", "code == MISSING_CODE ? missing_left != 0 : code <= cut", "code <= cut"
+    ),
+    "the first tree alone": planted(
+        rows, "predict", "t < n_trees; ++t)\n                score", "t < 1; ++t)\n                score"
+    ),
+    "all trees have the values of the first": planted(rows, "predict", "(i64)(first[t] + (", "(i64)(first[0] + ("),
+    "all trees have the leaves of the first": planted(
+        rows, "predict", "((const int*)leaf_indices[t])[i]", "((const int*)leaf_indices[0])[i]"
     ),
     "other bits are lost": planted(rows, "predict", "others = cell[i] & ~(1 << bit)", "others = 0"),
     "the sum of absolute values of all channels": planted(softmax, "reduce", "int c = first_class;", "int c = 0;"),

@@ -280,7 +280,7 @@ def test_errors_by_brute_force(cuda: CudaBackend, n_rows: int, n_classes: int) -
     on_device = cuda.put(scores)
     for target, wrong in ((labels, wrong_rows), (labels.astype(np.int64), wrong_rows), (signs, wrong_signs)):
         expected = sum(int(u) * int(n) for u, n in zip(units, wrong, strict=True))
-        assert cuda.error(on_device, cuda.put(target), cuda.put(units)) == expected
+        assert int(cuda.error(on_device, cuda.put(target), cuda.put(units))) == expected
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 31, 32, 33, 78, 79])
@@ -303,7 +303,7 @@ def test_confusion_by_brute_force(cuda: CudaBackend, n_rows: int, n_classes: int
 def test_error_of_a_heavy_row(cuda: CudaBackend) -> None:
     units = cuda.put(np.array([2**62, 2**61]))
     scores = cuda.put(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    assert cuda.error(scores, cuda.put(np.array([0, 1], np.int32)), units) == 2**62 + 2**61
+    assert int(cuda.error(scores, cuda.put(np.array([0, 1], np.int32)), units)) == 2**62 + 2**61
 
 
 # ---- trees -------------------------------------------------------------------------------------------------------------------
@@ -475,4 +475,4 @@ def test_no_rows_launch_nothing(cuda: CudaBackend, monkeypatch: pytest.MonkeyPat
     scores = zeros(cuda, 0, 2, dtype=np.float64)
     cuda.add_scores(scores, leaf_index, tree.values)
     cuda.predict(Ensemble.from_trees([tree], 2), data, scores, 0, 1)
-    assert cuda.error(scores, leaf_index, zeros(cuda, 0)) == 0
+    assert int(cuda.error(scores, leaf_index, zeros(cuda, 0))) == 0
