@@ -211,12 +211,12 @@ find_splits(const int* features, const int* bins, const u8* facts, i64* table, c
     for (int m = 0; m < n_members; ++m) {
         i64* r = record(table, tree, node_of(table, current, tree, first + m, max_nodes, n_channels), max_nodes, n_channels);
         choose_split(features, bins, r, tree, first + m, histograms, of_features + m * n_features, found + 2 * (2 * tree + m), sizes,
-                     of_warp, shared);
-        __syncthreads();  // the next member uses the same scratch
+                     of_warp, shared);  // the next one's scratch is free: its first barrier comes before it writes there
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+// Four blocks a multiprocessor, or three: left to itself the compiler aims at more and spills on some architectures.
+extern "C" __global__ void __launch_bounds__(256, 4)
 sweep_edge(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
            const i64* __restrict__ current, int* histograms, i64* found, int* tickets, const SweepSizes sizes)
 {
@@ -225,7 +225,7 @@ sweep_edge(const int* __restrict__ features, const int* __restrict__ bins, const
     find_splits<Edge>(features, bins, facts, table, current, histograms, found, tickets, sizes, Edge(), of_warp, shared);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
 sweep_gini(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
            const i64* __restrict__ current, int* histograms, i64* found, int* tickets, const SweepSizes sizes)
 {
@@ -234,7 +234,7 @@ sweep_gini(const int* __restrict__ features, const int* __restrict__ bins, const
     find_splits<Gini>(features, bins, facts, table, current, histograms, found, tickets, sizes, Gini(), of_warp, shared);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
 sweep_newton(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
              const i64* __restrict__ current, int* histograms, i64* found, int* tickets, const SweepSizes sizes)
 {
@@ -243,8 +243,7 @@ sweep_newton(const int* __restrict__ features, const int* __restrict__ bins, con
     find_splits<Newton>(features, bins, facts, table, current, histograms, found, tickets, sizes, Newton(), of_warp, shared);
 }
 
-// Four blocks a multiprocessor: left to itself the compiler aims at more and spills on some architectures.
-extern "C" __global__ void __launch_bounds__(256, 4)
+extern "C" __global__ void __launch_bounds__(256, 3)
 sweep_rebel(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
             const i64* __restrict__ current, int* histograms, const i64* __restrict__ sum_abs, i64* found, int* tickets, const SweepSizes sizes)
 {
@@ -254,7 +253,7 @@ sweep_rebel(const int* __restrict__ features, const int* __restrict__ bins, cons
     find_splits<Rebel>(features, bins, facts, table, current, histograms, found, tickets, sizes, empty, of_warp, shared);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 3)
 sweep_entropy(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
               const i64* __restrict__ current, int* histograms, const LogarithmSeries series, i64* found, int* tickets, const SweepSizes sizes)
 {

@@ -21,7 +21,7 @@ ARCHITECTURES = runpy.run_path(str(kernels.source_folder() / "build.py"))["ARCHI
 
 MAX_REGISTERS = HISTOGRAM_REGISTERS
 """Of a thread: four blocks of 256, or one of 1024, then fit the 65536 registers of a multiprocessor."""
-REGISTERS: dict[str, int] = {}
+REGISTERS = {"sweep_entropy": 80, "sweep_rebel": 80}  # logarithms and roots
 """Kernels that need more, and how many."""
 STACK_FRAMES: dict[str, int] = {}
 """Kernels that index an array of their own at run time, and the bytes of it."""
