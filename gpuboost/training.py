@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsFloat, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,17 @@ from gpuboost.tree import Tree
 
 TRAIN = "train"
 """The name of the training set in the history."""
+
+
+@dataclass
+class Share:
+    """A share of a whole that a device may still be working out: only ``float()`` of it waits."""
+
+    part: SupportsInt
+    whole: int
+
+    def __float__(self) -> float:
+        return int(self.part) / self.whole
 
 
 class WatchedSet:
@@ -62,11 +73,11 @@ class WatchedSet:
         self.add_scores(trees)
         self.state.update(trees)
 
-    def mistakes(self) -> dict[str, float]:
+    def mistakes(self) -> dict[str, SupportsFloat]:
         """Return the "error", the share of the weight that is predicted wrong, and with costs the "cost", their mean."""
         backend = self.problem.backend
         if self.costs is None:
-            return {"error": backend.error(self.scores, self.target, self.weights) / self.total}
+            return {"error": Share(backend.error(self.scores, self.target, self.weights), self.total)}
         counts = backend.confusion(self.scores, self.target, self.weights)
         return {"error": (self.total - int(counts.trace())) / self.total, "cost": average_cost(counts, self.costs)}
 
@@ -150,6 +161,7 @@ def train(
     result = Training(list(initial_rounds), {k: list(v[:before]) for k, v in (history or {}).items()})
     seconds_before = seconds_of(result.history)
     display = Display(n_rounds, before, verbose)
+    somebody_looks = bool(callbacks or verbose or stopping)  # else the numbers of a round may come with the next one's
     criterion = f"{next(iter(evaluation or ()), None)}_{'error' if costs is None else 'cost'}"
     try:
         reason = reason_to_end(result, n_rounds, stopping, criterion)
@@ -157,12 +169,15 @@ def train(
         watched = {name: WatchedSet(one, booster.row_state(one), costs) for name, one in sets.items()}
         has_ended = bool(reason) or replay(booster, watched, initial_rounds)
         for step in () if has_ended else booster.rounds(problem, watched[TRAIN].state, before):
+            settle(result.history)
             row = {"train_loss": step.loss, **step.metrics, **observe(step, watched)}
             row["seconds"] = seconds_before + time.perf_counter() - started
             for key, value in row.items():
                 result.history.setdefault(key, []).append(value)
+            if somebody_looks:
+                settle(result.history)
             result.rounds.append([grown.tree for grown in step.trees])
-            display.show(len(result.rounds), row)
+            display.show(len(result.rounds), {key: values[-1] for key, values in result.history.items()})
             progress = Progress(len(result.rounds), result.history, lambda: model_of(so_far(result)))
             asked_to_stop = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
             reason = reason_to_end(result, n_rounds, stopping, criterion, asked_to_stop > 0)
@@ -178,10 +193,18 @@ def train(
         result.reason = "interrupted"
     finally:
         display.close()
+    settle(result.history)
     if stopping and len(result.rounds) > 0:
         best = stopping.best(result.history[criterion])
         result.rounds = result.rounds[:best]
     return result
+
+
+def settle(history: History) -> None:
+    """Wait for the numbers of the last round."""
+    for values in history.values():
+        if values and isinstance(values[-1], Share):
+            values[-1] = float(values[-1])
 
 
 def seconds_of(history: History) -> float:
@@ -221,9 +244,9 @@ def replay(booster: Booster[Any], watched: dict[str, WatchedSet], initial_rounds
     return has_ended
 
 
-def observe(step: Round, watched: dict[str, WatchedSet]) -> dict[str, float]:
+def observe(step: Round, watched: dict[str, WatchedSet]) -> dict[str, SupportsFloat]:
     """Add a round to all sets, and return their errors, costs and losses."""
-    row = {}
+    row: dict[str, SupportsFloat] = {}
     for name, one in watched.items():
         if name == TRAIN:
             one.add_scores(step.trees)  # the booster has updated the row state

@@ -36,7 +36,7 @@
 
 enum {
     BATCH = 4,
-    MIN_ROWS = 256
+    MIN_ROWS = 128
 };
 
 // A lane's part of the sums: its word and channel, in the rows first, first + step, ... of the node.

@@ -1,7 +1,7 @@
 // Start of a growth: every tree of the batch becomes a root.
 //
 // init_roots            rows[t][i] = started[i], or i, over the stretch of tree t; all records empty, node 0 owns the stretch; nothing is
-//                  popped yet. grid (any, n_trees), block 256.
+//                  popped yet; the roots' histograms are cleared. grid (any, n_trees), block 256.
 // root_totals      channel totals of the roots: sums of quantised over their rows; and, if sum_abs is not null, sum_abs[t][c] += the sum of |quantised|, for
 //                  the criterion Rebel. grid (any, n_trees), block 256.
 // choose_features  chosen_bins[f] = bins[f], but 0 bins of features that are not chosen: they cannot be split. grid (any), block 256.
@@ -13,6 +13,7 @@
 // quantised_stride   from a tree's rows of quantised to the next tree's: n_rows; or 0, where the trees have the same statistics
 // table      int64 [n_trees][max_nodes][N_COLUMNS + 2 * n_channels], see common.cuh
 // current    int64 [n_trees]
+// histogram  int32 [n_trees][n_cells]
 // quantised          int32 [n_trees, or 1 if quantised_stride is 0][n_rows][n_channels]
 // sum_abs       int64 [n_trees][n_classes], or null
 // bins, chosen_bins, chosen  int32 [n_features padded][2], the same, uint8 [n_features padded]
@@ -20,14 +21,15 @@
 // Exactness: sums of integers. Limit: quantised is read once, MNIST (60000 x 10) 2.4 MB = 0.7 us at 3.35 TB/s; a launch costs more.
 
 #include "rows.cuh"
+#include "sizes.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
 init_roots(int* __restrict__ rows, i64* __restrict__ table, i64* __restrict__ current, const int* __restrict__ started,
-           const i64* __restrict__ bounds, i64 n_started, int stride, int max_nodes, int n_channels)
+           const i64* __restrict__ bounds, int* __restrict__ histogram, const RootSizes sizes)
 {
-    const int tree = blockIdx.y;
+    const int tree = blockIdx.y, stride = sizes.stride, max_nodes = sizes.max_nodes, n_channels = sizes.n_channels;
     const i64 first = (i64)blockIdx.x * blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
-    const i64 start = bounds ? bounds[tree] : 0, stop = bounds ? bounds[tree + 1] : n_started;
+    const i64 start = bounds ? bounds[tree] : 0, stop = bounds ? bounds[tree + 1] : sizes.n_started;
     for (i64 i = start + first; i < stop; i += step) rows[(i64)tree * stride + i] = started ? started[i] : (int)i;
 
     const int width = N_COLUMNS + 2 * n_channels;
@@ -40,6 +42,7 @@ init_roots(int* __restrict__ rows, i64* __restrict__ table, i64* __restrict__ cu
         if (column == STOP && node == 0) value = stop;
         table[(i64)tree * max_nodes * width + i] = value;
     }
+    for (i64 i = first; i < sizes.n_cells; i += step) histogram[tree * sizes.n_cells + i] = 0;
     if (first == 0) current[tree] = -1;
 }
 

@@ -2,21 +2,23 @@
 //
 // partition_rows   sends each row of the popped node to the left or right end of the same stretch of `sorted`.
 //                  grid (any, n_trees), block 256. cursors must be 0.
-// partition_nodes  copies the stretch back and fills in the children's records. grid (any, n_trees), block 256. Leaves cursors at 0.
-// node_of_rows     out[t][row] = the leaf that holds the row, of trees that hold all rows. grid (any, max_nodes, n_trees), block 256.
+// partition_nodes  copies the stretch back, fills in the children's records, and clears the smaller child's histogram. grid
+//                  (any, n_trees), block 256. Leaves cursors at 0.
+// node_of_rows     out[t][row] = the leaf that holds the row, of trees that hold all rows. grid (any, any, n_trees), block 256.
 //
 // codes    uint8 [n_blocks][n_rows][BLOCK_FEATURES]
 // rows     int32 [n_trees][stride], see init_roots.cu; node m owns rows[t][START .. STOP)
 // sorted   int32 [n_trees][stride], scratch
 // cursors  int32 [n_trees][2]: rows sent left and right so far
 // table    int64 [n_trees][max_nodes][N_COLUMNS + 2 * n_channels]
+// histogram  int32 [n_trees][n_cells]: the slot of the smaller children; n_cells is 0 if they need none
 //
 // Exactness: integers. Blocks reserve their places with one atomic each, so the order of rows within a child may differ from run to
 // run; nothing depends on it, as all sums over rows are sums of integers.
 // Limit: a code (one 32-byte sector where rows are scattered) and 12 bytes of row numbers for each row of the node; all of MNIST's
 // 60000 rows 2.6 MB = 0.8 us at 3.35 TB/s. Two launches cost more.
 
-#include "common.cuh"
+#include "sizes.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
 partition_rows(const u8* __restrict__ codes, const int* __restrict__ rows, int* __restrict__ sorted, const i64* __restrict__ table,
@@ -67,8 +69,9 @@ partition_rows(const u8* __restrict__ codes, const int* __restrict__ rows, int* 
 
 extern "C" __global__ void __launch_bounds__(256)
 partition_nodes(int* __restrict__ rows, const int* __restrict__ sorted, i64* __restrict__ table, const i64* __restrict__ current,
-                int* __restrict__ cursors, int stride, int max_nodes, int n_classes, int n_channels, int slot)
+                int* __restrict__ cursors, int* __restrict__ histogram, const PartitionSizes sizes)
 {
+    const int stride = sizes.stride, max_nodes = sizes.max_nodes, n_classes = sizes.n_classes, n_channels = sizes.n_channels;
     const int tree = blockIdx.y, popped = (int)current[tree];
     if (popped < 0) return;
     const i64* node = record(table, tree, popped, max_nodes, n_channels);
@@ -77,6 +80,8 @@ partition_nodes(int* __restrict__ rows, const int* __restrict__ sorted, i64* __r
     const i64 start = node[START], stop = node[STOP];
     for (i64 i = start + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += (i64)gridDim.x * blockDim.x)
         rows[(i64)tree * stride + i] = sorted[(i64)tree * stride + i];
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < sizes.n_cells; i += (i64)gridDim.x * blockDim.x)
+        histogram[tree * sizes.n_cells + i] = 0;
 
     if (blockIdx.x != 0 || threadIdx.x >= 32) return;
     // The first warp fills in both children, a lane a channel.
@@ -106,8 +111,8 @@ partition_nodes(int* __restrict__ rows, const int* __restrict__ sorted, i64* __r
     l[START] = start;
     l[STOP] = r[START] = middle;
     r[STOP] = stop;
-    l[SLOT] = left_is_smaller ? slot : node[SLOT];  // the larger child inherits its parent's histogram
-    r[SLOT] = left_is_smaller ? node[SLOT] : slot;
+    l[SLOT] = left_is_smaller ? sizes.slot : node[SLOT];  // the larger child inherits its parent's histogram
+    r[SLOT] = left_is_smaller ? node[SLOT] : sizes.slot;
     l[BASELINE] = left_baseline;
     r[BASELINE] = right_baseline;
     cursors[2 * tree] = cursors[2 * tree + 1] = 0;
@@ -117,10 +122,12 @@ extern "C" __global__ void __launch_bounds__(256)
 node_of_rows(const int* __restrict__ rows, const i64* __restrict__ table, int* __restrict__ out, int n_rows, int max_nodes,
              int n_channels)
 {
-    const int node = blockIdx.y, tree = blockIdx.z;
-    const i64* leaf = record(table, tree, node, max_nodes, n_channels);
-    if (leaf[LEFT] != 0) return;
-    const i64 stop = leaf[STOP];
-    for (i64 i = leaf[START] + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += (i64)gridDim.x * blockDim.x)
-        out[(i64)tree * n_rows + rows[(i64)tree * n_rows + i]] = node;
+    const int tree = blockIdx.z;
+    for (int node = blockIdx.y; node < max_nodes; node += gridDim.y) {
+        const i64* leaf = record(table, tree, node, max_nodes, n_channels);
+        if (leaf[LEFT] != 0) continue;
+        const i64 stop = leaf[STOP];
+        for (i64 i = leaf[START] + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < stop; i += (i64)gridDim.x * blockDim.x)
+            out[(i64)tree * n_rows + rows[(i64)tree * n_rows + i]] = node;
+    }
 }

@@ -4,14 +4,15 @@
 // set_bit     sets bit `bit` of cell[i] where row i goes left at a cut, clears it elsewhere; feature -1: no row goes left.
 //             grid (any), block 256.
 // predict     scores[i][k] += the values of all trees, tree by tree. grid (any), block up to 256.
-// add_scores  scores[i][k] += values[leaf_index[i]][k]. grid (any), block up to 256.
+// add_trees   scores[i][k] += values[first[t] + leaf_indices[t][i]][k], tree after tree. grid (any), block up to 256.
 //
 // nodes    int32 [n_nodes][4]: feature, cut + 256 * missing_left, left, right: one 16-byte load a step. A child c >= 0 is a node of this
 //          array, c < 0 the leaf ~c, in `predict` a row of values
 // roots    int32 [n_trees]: where a walk starts, of the same kind
 // codes    uint8 [n_blocks][n_rows][BLOCK_FEATURES]
 // values   float64 [n_leaves][n_classes]       scores  float64 [n_rows][n_classes]
-// leaf, leaf_index, cell  int32 [n_rows]
+// leaf, cell  int32 [n_rows]
+// leaf_indices  int64 [n_trees]: the addresses of int32 [n_rows]     first  int32 [n_trees]: where a tree's values begin
 //
 // predict works on tiles of rows_per_tile rows by trees_per_batch trees, at most TILE pairs and 2**31 scores. Phase 1: a thread walks pairs of (row,
 // tree), 32 neighbouring rows of one tree a warp, and leaves the leaf in shared memory. Phase 2: a thread is a (row, class) and adds the
@@ -85,11 +86,16 @@ predict(const int* __restrict__ nodes, const int* __restrict__ roots, const doub
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-add_scores(double* __restrict__ scores, const int* __restrict__ leaf_index, const double* __restrict__ values, int n_rows, int n_classes)
+add_trees(double* __restrict__ scores, const i64* __restrict__ leaf_indices, const int* __restrict__ first,
+          const double* __restrict__ values, int n_rows, int n_classes, int n_trees)
 {
     const Pairs at(n_classes);
     for (int c = at.channel; c < n_classes && !at.idle(); c += at.lanes)
 #pragma unroll 1  // few registers, many threads: they hide the latency
-        for (i64 i = at.first_row(); i < n_rows; i += at.step())
-            scores[i * n_classes + c] += values[(i64)leaf_index[i] * n_classes + c];
+        for (i64 i = at.first_row(); i < n_rows; i += at.step()) {
+            double score = scores[i * n_classes + c];
+            for (int t = 0; t < n_trees; ++t)
+                score += values[(i64)(first[t] + ((const int*)leaf_indices[t])[i]) * n_classes + c];
+            scores[i * n_classes + c] = score;
+        }
 }

@@ -28,14 +28,21 @@ struct HistogramSizes {
     int first_bin, bins_in_tile;   // the bins that `histograms` has room for
 };
 
-// What a launch of `siblings` fills.
-struct SiblingSizes {
-    int n_trees, max_nodes, n_channels;
-    int member, first_feature;
-    int first_bin, bins_in_tile;
+// What `init_roots` writes.
+struct RootSizes {
+    i64 n_started;  // rows of a root without bounds
+    i64 n_cells;    // of a tree's histogram, 0 if it is not to be cleared
+    int stride, max_nodes, n_channels;
 };
 
-// What a launch of a sweep, and of `choose_split` behind it, compares.
+// What `partition_nodes` writes.
+struct PartitionSizes {
+    i64 n_cells;  // of a tree's histogram, 0 if it is not to be cleared
+    int stride, max_nodes, n_classes, n_channels;
+    int slot;     // of the smaller child's histogram
+};
+
+// What a launch of a sweep finishes and compares.
 struct SweepSizes {
     int n_trees, max_nodes, n_classes, n_channels;
     int n_voting;                   // n_classes for Edge, whose constant classifier has a score; 0 for others

@@ -1,8 +1,8 @@
 // Rows with class probabilities, for the boosters of the multinomial log-loss (Li 2009, 2010).
 //
 // largest_miss        *largest is raised to weight_scale[i] * c[i][y], the largest weighted 1 - p of a row's own class. grid (any), block 256.
-// softmax_sums        sums[0][k] += frequency_weight[i] * rint(2**shift * weight_scale[i] * |g[i][k]|), sums[1][k] the same of h[i][k].
-//                     grid (any), block up to 256.
+// softmax_sums        sums[0][k] += frequency_weight[i] * rint(2**s * weight_scale[i] * |g[i][k]|), sums[1][k] the same of h[i][k], where s is
+//                     first_shift(*largest), or `shift` if largest is null. grid (any), block up to 256.
 // softmax_statistics  quantised[t][i] = g, the weight if there are weights, h, and the count, of the class or pair of classes of tree t, and the
 //                     sums of quantised and |quantised|. grid (any, n_trees), block 256.
 // softmax_update        p[i][class] and p[i][base class] *= their multipliers, tree after tree; then p[i] /= sum of p[i], and no less than
@@ -16,7 +16,8 @@
 // quantised        int32 [n_trees][n_rows][3, or 4 with weights]               sums  int64 [channels of quantised, then one fewer of |quantised|], added to
 // leaf_indices   int32 [n_trees][n_rows]        multipliers float64 [n_trees][n_leaves][2]: of the class, and of its base class
 // trees    int32 [n_trees of the update]
-// candidates  int32: j consists of the trees candidates[candidates[j] .. candidates[j + 1]), which stand behind the bounds
+// candidates  int32: j consists of the trees candidates[candidates[j] .. candidates[j + 1]), which stand behind the bounds; null: one
+//             candidate without trees, and then the leaves, the pairs and the multipliers may be null, too
 // losses   int64 [n_candidates][n_classes], added to
 //
 // c is 1 - p, or the sum of the other probabilities where p is above 1/2; g is c for the row's class and -p for others; h = p c.
@@ -53,9 +54,10 @@ largest_miss(const double* __restrict__ p, const int* __restrict__ target, const
 
 extern "C" __global__ void __launch_bounds__(256)
 softmax_sums(const double* __restrict__ p, const int* __restrict__ target, const int* __restrict__ frequency_weight,
-             const double* __restrict__ weight_scale, i64* __restrict__ sums, int n_rows, int n_classes, int shift)
+             const double* __restrict__ weight_scale, const u64* __restrict__ largest, i64* __restrict__ sums, int n_rows, int n_classes,
+             int shift)
 {
-    const double scale = power_of_two(shift);
+    const double scale = power_of_two(largest ? first_shift(*largest) : shift);
     const Pairs at(n_classes);
     for (int first = 0; first < n_classes; first += at.lanes) {
         const int k = first + at.channel;
@@ -148,7 +150,8 @@ softmax_losses(const double* __restrict__ p, const int* __restrict__ target, con
 {
     extern __shared__ u64 of_class[];
     const int n_rows = sizes.n_rows, n_classes = sizes.n_classes;
-    const int candidate = blockIdx.y, first = candidates[candidate], stop = candidates[candidate + 1];
+    const int candidate = blockIdx.y;
+    const int first = candidates ? candidates[candidate] : 0, stop = candidates ? candidates[candidate + 1] : 0;
     const double scale = power_of_two(sizes.shift), lowest = sizes.lowest;
     for (int k = threadIdx.x; k < n_classes; k += blockDim.x) of_class[k] = 0;
     __syncthreads();

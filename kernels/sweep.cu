@@ -1,29 +1,32 @@
-// The best cut of a node: sweep every feature's histogram, then choose among the features.
+// The best splits of the nodes of a step: finish every feature's histograms, sweep them, and let the last block choose among the features.
 //
-// sweep_C      the best cut of each feature by criterion C (criteria.cuh) of P and L, L the sums over the bins on the left.
-//              grid (usable features of this launch, 1 or 2 members, n_trees), block 256, dynamic shared memory
-//              8 warps * n_channels * 4 bytes. A thread is a bin.
-// choose_split   the best feature of each node, or its constant classifier; writes FEATURE, CUT, MISSING_LEFT, KEY and the edges.
-//              grid (1 or 2 members, n_trees), block 256, dynamic shared memory 4 * n_channels bytes.
+// sweep_C      by criterion C (criteria.cuh) of P and L, L the sums over the bins on the left. Writes FEATURE, CUT, MISSING_LEFT, KEY and
+//              the edges of the node's best feature, or of its constant classifier.
+//              grid (usable features of this launch, at least 1; n_trees), block 256, dynamic shared memory 8 warps * n_channels * 4
+//              bytes. A thread is a bin.
 //
-// members      ROOT, or LEFT_CHILD and RIGHT_CHILD by blockIdx: member = first_member + block number
-// features, bins, table, current, histograms, first_bin, bins_in_tile: as in siblings.cu
-// has_missing  uint8 [n_features padded]: whether missing values must be tried on the right, too
-// sum_abs         int64 [n_trees][n_classes], for Rebel only, from root_totals in init_roots.cu
-// kept         whether histograms lie in their nodes' slots; otherwise in slots 0 (left child or root) and 1 (right child)
-// series          for Entropy only
-// scores       int64 [n_trees][2][n_features of the launch], -1 if a feature has no candidate
-// places       int32 [the same]: 2 * cut + (0 if missing values go left, else 1)
-// best         int64 [n_trees][2]: the best score of the launches so far, for features that come in several launches
+// The nodes are the roots, or the two children of each node that was popped last, one after another. Which block is a tree's last, a
+// ticket says; the others' scores and histograms are there by then (a fence before the ticket is drawn, and one behind it).
+//
+// features     int32 [..]: the usable features, ascending; this launch does features[first_feature + blockIdx.x], if it has bins
+// facts        uint8 [n_features padded][2]: the skipped code; whether missing values must be tried on the right, too
+// bins, table, current, histograms, first_bin, bins_in_tile: as in histogram.cu
+// sum_abs      int64 [n_trees][n_classes], for Rebel only, from root_totals in init_roots.cu
+// series       for Entropy only
+// found        int64 [..][2]: first [n_trees][2] the best scores of the launches so far, for features that come in several launches;
+//              then [n_trees][2][n_features of the launch] the score, -1 if a feature has no candidate, and the place
+//              2 * cut + (0 if missing values go left, else 1)
+// tickets      int32 [n_trees], 0, and left so
 //
 // Ties: the constant classifier, then the lowest feature, the lowest cut, missing-left. That is the order of (feature, place).
 // Exactness: integers, scores of up to n_classes * 2^30 in 64 bits; of all others the bits of a float64, see criteria.cuh.
 // n_voting     n_classes for Edge, whose constant classifier has a score; 0 for others
-// Limit: a node's histograms are read twice: MNIST 15 MB for a node, 4 us at 3.35 TB/s, less from the second-level cache; and five
-// shuffles for each (32 bins, channel).
+// Limit: the smaller child's histograms are read three times, of which twice from the nearest caches, the larger one's are read and
+// written once and then read twice from there: MNIST 22 MB from memory for two nodes, 7 us at 3.35 TB/s, less from the second-level
+// cache; and five shuffles for each (32 bins, channel).
 
 #include "criteria.cuh"
-#include "sizes.cuh"
+#include "siblings.cuh"
 
 enum {
     N_WARPS = 8,
@@ -33,6 +36,18 @@ enum {
 struct Best {
     i64 score;
     int place;  // of equals the lowest wins
+};
+
+// What a block shares.
+struct Shared {
+    Best of_warp[N_WARPS];
+    i64 score_to_beat;
+    int winner, is_last;
+};
+
+// What a feature offers: a score and a place.
+struct Found {
+    i64 score, place;
 };
 
 static __device__ __forceinline__ Best better(Best a, Best b)
@@ -55,14 +70,6 @@ static __device__ __forceinline__ Best block_best(Best v, Best* of_warp)
     return v;
 }
 
-static __device__ __forceinline__ const int*
-histogram_of(const int* histograms, const i64* node, int tree, int member, Bins bins, const SweepSizes& sizes)
-{
-    const i64 slot = sizes.kept ? node[SLOT] : member == RIGHT_CHILD;
-    const i64 first = (slot * sizes.n_trees + tree) * sizes.bins_in_tile + bins.offset - sizes.first_bin;
-    return histograms + first * sizes.n_channels;
-}
-
 // The sum of channel `c` over the bins up to a thread's own, without the missing values; for threads with a cut. The whole warp takes part.
 static __device__ __forceinline__ int sum_of_cut(const int* h, const int* of_warp, bool is_cut, int c, int n_channels)
 {
@@ -76,45 +83,35 @@ static __device__ __forceinline__ int sum_of_cut(const int* h, const int* of_war
     return left;
 }
 
-// `of_warp`, int [N_WARPS][n_channels], takes what each warp's bins add up to; `empty` has seen no class yet.
+// The best cut of a feature with the histogram `h`, in thread 0. `of_warp`, int [N_WARPS][n_channels], takes what each warp's bins add up
+// to; `empty` has seen no class yet.
 template <class Criterion>
-static __device__ __forceinline__ void
-sweep(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
-      const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
-      i64* __restrict__ scores, int* __restrict__ places, const SweepSizes& sizes,
-      const Criterion& empty, int* of_warp, Best* bests)
+static __device__ __forceinline__ Best
+sweep(const int* h, int n_bins, bool missing, const i64* totals, const SweepSizes& sizes, const Criterion& empty, int* of_warp, Best* bests)
 {
-    const int max_nodes = sizes.max_nodes, n_channels = sizes.n_channels, min_count = sizes.min_count;
-    const int tree = blockIdx.z, member = sizes.first_member + blockIdx.y;
-    const int node = node_of(table, current, tree, member, max_nodes, n_channels);
-    if (node < 0) return;
-    const i64* r = record(table, tree, node, max_nodes, n_channels);
-    const int feature = features[sizes.first_feature + blockIdx.x];
-    const Bins own = bins_of(bins, feature);
-    const int* h = histogram_of(histograms, r, tree, member, own, sizes);
-
+    const int n_channels = sizes.n_channels, min_count = sizes.min_count;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, bin = threadIdx.x;
     for (int c = lane; c < n_channels; c += 32) {
         int sum = 0;
-        for (int b = max(32 * warp, 1); b < min(32 * warp + 32, own.n); ++b) sum += h[b * n_channels + c];
+        for (int b = max(32 * warp, 1); b < min(32 * warp + 32, n_bins); ++b) sum += h[b * n_channels + c];
         of_warp[warp * n_channels + c] = sum;
     }
     __syncthreads();
 
-    const bool is_cut = bin >= 1 && bin < own.n, missing = has_missing[feature] != 0;
+    const bool is_cut = bin >= 1 && bin < n_bins;
     Best best = {-1, NO_PLACE};
-    if (32 * warp < own.n) {  // the whole warp or none of it
+    if (32 * warp < n_bins) {  // the whole warp or none of it
         Criterion missing_left = empty, missing_right = empty;
         if constexpr (Criterion::WEIGHS)
             for (int c = 0; c < sizes.n_classes; ++c) {
-                const int left = sum_of_cut(h, of_warp, is_cut, c, n_channels), total = (int)totals_of(r)[c];
+                const int left = sum_of_cut(h, of_warp, is_cut, c, n_channels), total = (int)totals[c];
                 missing_left.weigh(total, left + h[MISSING_CODE * n_channels + c]);
                 missing_right.weigh(total, left);
             }
         bool left_allowed = true, right_allowed = missing;
         for (int c = 0; c < n_channels; ++c) {
             const int left = sum_of_cut(h, of_warp, is_cut, c, n_channels);
-            const int total = (int)totals_of(r)[c], with_missing = left + h[MISSING_CODE * n_channels + c];
+            const int total = (int)totals[c], with_missing = left + h[MISSING_CODE * n_channels + c];
             if (c < sizes.n_classes) {
                 missing_left.add(total, with_missing);
                 if (missing) missing_right.add(total, left);
@@ -126,123 +123,141 @@ sweep(const int* __restrict__ features, const int* __restrict__ bins, const u8* 
         if (is_cut && left_allowed) best = {missing_left.score(), 2 * bin};
         if (is_cut && right_allowed) best = better(best, {missing_right.score(), 2 * bin + 1});
     }
-    best = block_best(best, bests);
-    if (threadIdx.x == 0) {
-        const i64 at = ((i64)tree * 2 + blockIdx.y) * gridDim.x + blockIdx.x;
-        scores[at] = best.score;
-        places[at] = best.place;
-    }
+    return block_best(best, bests);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-sweep_edge(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
-           const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
-           i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
+// Write the best feature of a node, or its constant classifier, into its record. `left`, int [n_channels], is scratch.
+static __device__ __forceinline__ void
+choose_split(const int* features, const int* bins, i64* node, int tree, int member, int* histograms, const Found* of_features,
+             i64* best_so_far, const SweepSizes& sizes, int* left, Shared& shared)
 {
-    extern __shared__ int of_warp[];
-    __shared__ Best bests[N_WARPS];
-    sweep<Edge>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Edge(), of_warp, bests);
-}
-
-extern "C" __global__ void __launch_bounds__(256)
-sweep_gini(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
-           const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
-           i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
-{
-    extern __shared__ int of_warp[];
-    __shared__ Best bests[N_WARPS];
-    sweep<Gini>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Gini(), of_warp, bests);
-}
-
-extern "C" __global__ void __launch_bounds__(256)
-sweep_newton(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
-             const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
-             i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
-{
-    extern __shared__ int of_warp[];
-    __shared__ Best bests[N_WARPS];
-    sweep<Newton>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Newton(), of_warp, bests);
-}
-
-// Four blocks a multiprocessor: left to itself the compiler aims at more and spills on some architectures.
-extern "C" __global__ void __launch_bounds__(256, 4)
-sweep_rebel(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
-            const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
-            const i64* __restrict__ sum_abs, i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
-{
-    extern __shared__ int of_warp[];
-    __shared__ Best bests[N_WARPS];
-    const Rebel empty(sum_abs + (i64)blockIdx.z * sizes.n_classes);
-    sweep<Rebel>(features, bins, has_missing, table, current, histograms, scores, places, sizes, empty, of_warp, bests);
-}
-
-extern "C" __global__ void __launch_bounds__(256)
-sweep_entropy(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ has_missing,
-              const i64* __restrict__ table, const i64* __restrict__ current, const int* __restrict__ histograms,
-              const LogarithmSeries series, i64* __restrict__ scores, int* __restrict__ places, const SweepSizes sizes)
-{
-    extern __shared__ int of_warp[];
-    __shared__ Best bests[N_WARPS];
-    sweep<Entropy>(features, bins, has_missing, table, current, histograms, scores, places, sizes, Entropy(series), of_warp, bests);
-}
-
-// Four blocks a multiprocessor: left to itself the compiler aims at more and spills on some architectures.
-extern "C" __global__ void __launch_bounds__(256, 4)
-choose_split(const int* __restrict__ features, const int* __restrict__ bins, i64* __restrict__ table, const i64* __restrict__ current,
-             const int* __restrict__ histograms, const i64* __restrict__ scores, const int* __restrict__ places,
-             i64* __restrict__ best_so_far, const SweepSizes sizes)
-{
-    extern __shared__ int left[];
-    __shared__ Best bests[N_WARPS];
-    __shared__ i64 score_to_beat;
-    __shared__ int winner;
-    const int max_nodes = sizes.max_nodes, n_channels = sizes.n_channels, n_features = sizes.n_features;
-    const int tree = blockIdx.y, member = sizes.first_member + blockIdx.x;
-    const int node = node_of(table, current, tree, member, max_nodes, n_channels);
-    if (node < 0) return;
-    i64* r = record(table, tree, node, max_nodes, n_channels);
-    const i64* totals = totals_of(r);
-    const i64 at = (i64)tree * 2 + blockIdx.x;
-
+    const int n_channels = sizes.n_channels;
+    const i64* totals = totals_of(node);
     if (threadIdx.x == 0) {
         i64 score = 0;
         if (sizes.first_feature == 0)
             for (int c = 0; c < sizes.n_voting; ++c) score += totals[c] < 0 ? -totals[c] : totals[c];  // Edge; 0 for others
         else
-            score = best_so_far[at];
-        score_to_beat = score;
+            score = *best_so_far;
+        shared.score_to_beat = score;
     }
     Best best = {-1, NO_PLACE};
-    for (int f = threadIdx.x; f < n_features; f += blockDim.x) best = better(best, {scores[at * n_features + f], f});
-    best = block_best(best, bests);  // its barrier also publishes score_to_beat
+    for (int f = threadIdx.x; f < sizes.n_features; f += blockDim.x) best = better(best, {of_features[f].score, f});
+    best = block_best(best, shared.of_warp);  // its barrier also publishes score_to_beat
     if (threadIdx.x == 0) {
-        winner = best.score > score_to_beat ? best.place : -1;
-        best_so_far[at] = winner < 0 ? score_to_beat : best.score;
+        shared.winner = best.score > shared.score_to_beat ? best.place : -1;
+        *best_so_far = shared.winner < 0 ? shared.score_to_beat : best.score;
     }
     for (int c = threadIdx.x; c < n_channels; c += blockDim.x) left[c] = 0;
     __syncthreads();
 
+    const int winner = shared.winner;
     if (winner < 0) {  // the constant classifier, unless an earlier launch has found better
         if (sizes.first_feature != 0) return;
-        for (int c = threadIdx.x; c < n_channels; c += blockDim.x) edges_of(r, n_channels)[c] = totals[c];
+        for (int c = threadIdx.x; c < n_channels; c += blockDim.x) edges_of(node, n_channels)[c] = totals[c];
         if (threadIdx.x == 0) {
-            r[FEATURE] = -1;
-            r[CUT] = r[MISSING_LEFT] = 0;
-            r[KEY] = score_to_beat - r[BASELINE];
+            node[FEATURE] = -1;
+            node[CUT] = node[MISSING_LEFT] = 0;
+            node[KEY] = shared.score_to_beat - node[BASELINE];
         }
         return;
     }
-    const int feature = features[sizes.first_feature + winner], place = places[at * n_features + winner];
+    const int feature = features[sizes.first_feature + winner], place = (int)of_features[winner].place;
     const int cut = place / 2, first = place % 2;  // the missing bin, 0, goes left or not
-    const int* h = histogram_of(histograms, r, tree, member, bins_of(bins, feature), sizes);
+    const int* h = histogram_of(histograms, node, tree, member, bins_of(bins, feature), sizes);
     for (int i = first * n_channels + threadIdx.x; i < (cut + 1) * n_channels; i += blockDim.x)
         atomicAdd(&left[i % n_channels], h[i]);
     __syncthreads();
-    for (int c = threadIdx.x; c < n_channels; c += blockDim.x) edges_of(r, n_channels)[c] = totals[c] - 2 * (i64)left[c];
+    for (int c = threadIdx.x; c < n_channels; c += blockDim.x) edges_of(node, n_channels)[c] = totals[c] - 2 * (i64)left[c];
     if (threadIdx.x == 0) {
-        r[FEATURE] = feature;
-        r[CUT] = cut;
-        r[MISSING_LEFT] = 1 - first;
-        r[KEY] = best_so_far[at] - r[BASELINE];
+        node[FEATURE] = feature;
+        node[CUT] = cut;
+        node[MISSING_LEFT] = 1 - first;
+        node[KEY] = *best_so_far - node[BASELINE];
     }
+}
+
+template <class Criterion>
+static __device__ __forceinline__ void
+find_splits(const int* features, const int* bins, const u8* facts, i64* table, const i64* current, int* histograms, i64* found,
+            int* tickets, const SweepSizes& sizes, const Criterion& empty, int* of_warp, Shared& shared)
+{
+    const int max_nodes = sizes.max_nodes, n_channels = sizes.n_channels, n_features = sizes.n_features;
+    const int tree = blockIdx.y, first = sizes.first_member, n_members = first == ROOT ? 1 : 2;
+    if (node_of(table, current, tree, first, max_nodes, n_channels) < 0) return;  // so do all blocks of the tree
+    Found* of_features = (Found*)found + 2 * sizes.n_trees + (i64)2 * tree * n_features;
+
+    if ((int)blockIdx.x < n_features) {
+        const int feature = features[sizes.first_feature + blockIdx.x];
+        const Bins own = bins_of(bins, feature);
+        if (own.n > 0) finish_histograms(histograms, table, current, tree, own, facts[2 * feature], sizes, of_warp);
+        for (int m = 0; m < n_members; ++m) {
+            const int node = node_of(table, current, tree, first + m, max_nodes, n_channels);
+            const i64* r = record(table, tree, node, max_nodes, n_channels);
+            const int* h = histogram_of(histograms, r, tree, first + m, own, sizes);
+            const Best best = sweep(h, own.n, facts[2 * feature + 1] != 0, totals_of(r), sizes, empty, of_warp, shared.of_warp);
+            if (threadIdx.x == 0) of_features[m * n_features + blockIdx.x] = {best.score, best.place};
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        shared.is_last = atomicAdd(&tickets[tree], 1) == (int)gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (!shared.is_last) return;
+    if (threadIdx.x == 0) tickets[tree] = 0;
+    for (int m = 0; m < n_members; ++m) {
+        i64* r = record(table, tree, node_of(table, current, tree, first + m, max_nodes, n_channels), max_nodes, n_channels);
+        choose_split(features, bins, r, tree, first + m, histograms, of_features + m * n_features, found + 2 * (2 * tree + m), sizes,
+                     of_warp, shared);  // the next one's scratch is free: its first barrier comes before it writes there
+    }
+}
+
+// Four blocks a multiprocessor, or three: left to itself the compiler aims at more and spills on some architectures.
+extern "C" __global__ void __launch_bounds__(256, 4)
+sweep_edge(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
+           const i64* __restrict__ current, int* histograms, i64* found, int* tickets, const SweepSizes sizes)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Shared shared;
+    find_splits<Edge>(features, bins, facts, table, current, histograms, found, tickets, sizes, Edge(), of_warp, shared);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 4)
+sweep_gini(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
+           const i64* __restrict__ current, int* histograms, i64* found, int* tickets, const SweepSizes sizes)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Shared shared;
+    find_splits<Gini>(features, bins, facts, table, current, histograms, found, tickets, sizes, Gini(), of_warp, shared);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 4)
+sweep_newton(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
+             const i64* __restrict__ current, int* histograms, i64* found, int* tickets, const SweepSizes sizes)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Shared shared;
+    find_splits<Newton>(features, bins, facts, table, current, histograms, found, tickets, sizes, Newton(), of_warp, shared);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3)
+sweep_rebel(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
+            const i64* __restrict__ current, int* histograms, const i64* __restrict__ sum_abs, i64* found, int* tickets, const SweepSizes sizes)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Shared shared;
+    const Rebel empty(sum_abs + (i64)blockIdx.y * sizes.n_classes);
+    find_splits<Rebel>(features, bins, facts, table, current, histograms, found, tickets, sizes, empty, of_warp, shared);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3)
+sweep_entropy(const int* __restrict__ features, const int* __restrict__ bins, const u8* __restrict__ facts, i64* table,
+              const i64* __restrict__ current, int* histograms, const LogarithmSeries series, i64* found, int* tickets, const SweepSizes sizes)
+{
+    extern __shared__ int of_warp[];
+    __shared__ Shared shared;
+    find_splits<Entropy>(features, bins, facts, table, current, histograms, found, tickets, sizes, Entropy(series), of_warp, shared);
 }

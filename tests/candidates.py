@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +17,7 @@ from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.plan import GrowthPlan, plan_growth
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
+from tests.cuda_on_cpu.cupy_arrays import CupyArraysGpu
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.problems import cpu_backend
 
@@ -77,6 +79,8 @@ EMULATED: dict[str, Opener] = {
     "emulated-tight": lambda: tight("random", ROOMY, seed=2),
     "emulated-tight-least": lambda: tight("reverse", LEAST),
 }
+if importlib.util.find_spec("cupy"):
+    EMULATED["emulated-cupy"] = lambda: CudaBackend(CupyArraysGpu(limits=SMALL))
 CUDA: dict[str, Opener] = {"cuda": cuda}
 SLOW = (CPU | EMULATED).keys() - {"cpu-2", "emulated-forward"}
 """Backends whose tests are marked slow: each has a sibling of its kind that is not."""

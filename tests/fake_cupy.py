@@ -62,7 +62,13 @@ class Cuda:
         self.pinnable = True
         self.static_shared = 0
         self.pending: list[Callable[[], None]] = []
+        self.captured: list[Callable[[], None]] | None = None
+        self.capture_error: Exception | None = None
         self.n_synchronised = 0
+
+    def queue(self, work: Callable[[], None]) -> None:
+        """Do it when somebody waits; or note it, if what is queued is being captured."""
+        (self.pending if self.captured is None else self.captured).append(work)
 
     def device_count(self) -> int:
         if self.query is not None:
@@ -87,6 +93,7 @@ class Cuda:
 
     def synchronise(self) -> None:
         """Do what was queued."""
+        assert self.captured is None  # CUDA refuses to wait for what is being captured
         self.n_synchronised += 1
         for work in self.pending:
             work()
@@ -111,6 +118,7 @@ class Cuda:
             UnownedMemory=bound(UnownedMemory),
             MemoryPointer=Pointer,
             alloc_pinned_memory=self.pinned,
+            Stream=bound(Stream),
             get_current_stream=lambda: self.stream,
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             compiler=types.SimpleNamespace(CompileException=CompileException),
@@ -118,6 +126,7 @@ class Cuda:
             driver=types.SimpleNamespace(CUDADriverError=CUDADriverError, ctxGetCurrent=self.context),
             runtime=types.SimpleNamespace(
                 CUDARuntimeError=CUDARuntimeError,
+                streamCaptureModeRelaxed=2,
                 getDeviceCount=self.device_count,
                 getDevice=lambda: self.current,
                 runtimeGetVersion=lambda: self.runtime_version,
@@ -128,11 +137,41 @@ class Cuda:
 
 
 class Stream:
-    def __init__(self, cuda: Cuda) -> None:
-        self.cuda = cuda
+    def __init__(self, cuda: Cuda, *, non_blocking: bool = False) -> None:
+        self.cuda, self.is_own = cuda, non_blocking
+        self.left: list[Stream] = []
+
+    def __enter__(self) -> Stream:
+        self.left.append(self.cuda.stream)
+        self.cuda.stream = self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.cuda.stream = self.left.pop()
 
     def synchronize(self) -> None:
         self.cuda.synchronise()
+
+    def begin_capture(self, mode: int) -> None:
+        assert self.is_own  # the default stream cannot be captured
+        assert mode == self.cuda.module().cuda.runtime.streamCaptureModeRelaxed  # other threads may allocate
+        self.cuda.captured = []
+
+    def end_capture(self) -> Graph:
+        captured, self.cuda.captured = self.cuda.captured, None
+        if self.cuda.capture_error is not None:
+            raise self.cuda.capture_error
+        return Graph(self.cuda, captured or [])
+
+
+@dataclass
+class Graph:
+    cuda: Cuda
+    captured: list[Callable[[], None]]
+
+    def launch(self, stream: Stream) -> None:
+        assert stream is self.cuda.stream
+        self.cuda.pending += self.captured
 
 
 class Device:
@@ -142,6 +181,8 @@ class Device:
             "MultiProcessorCount": 132,
             "MaxSharedMemoryPerBlockOptin": 227 << 10,
             "MaxSharedMemoryPerMultiprocessor": 228 << 10,
+            "MaxThreadsPerMultiProcessor": 2048,
+            "MaxRegistersPerMultiprocessor": 65536,
         }
         self.compute_capability = "90"
         self.left: list[int] = []
@@ -292,7 +333,7 @@ class Pointer:
         return self.mem.block.bytes[self.offset : self.offset + n]
 
     def _queue(self, work: Callable[[], None]) -> None:
-        self.mem.block.cuda.pending.append(work)
+        self.mem.block.cuda.queue(work)
 
     def copy_from_host_async(self, address: int, n: int) -> None:
         target = self.bytes(n)
@@ -396,7 +437,7 @@ class RawKernel:
         self.cuda.launches.append((self.cuda.current, self.name, grid, block, shared_mem))
         if self.name in self.cuda.kernels:
             work = self.cuda.kernels[self.name]
-            self.cuda.pending.append(lambda: work(*args))
+            self.cuda.queue(lambda: work(*args))
 
 
 @contextmanager

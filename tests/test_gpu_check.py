@@ -357,12 +357,11 @@ def test_which_node_a_launch_is_for() -> None:
 
 def test_bytes_and_additions_by_hand() -> None:
     # 10 rows of 3 words and 2 channels: 12 bytes of codes, 4 of the row's number, 8 of statistics; 7 bins of 2 channels.
-    a = {"n_words": 3, "n_channels": 2, "bins_in_tile": 7, "member": 1, "first_member": 3}
+    a = {"n_words": 3, "n_channels": 2, "bins_in_tile": 7, "member": 1, "first_member": 3, "kept": 1}
     work = counts.Work(a, rows=10, features=9, kept=0.5)
     assert counts.bytes_of("histogram", work) == 10 * (12 + 4 + 8) + 7 * 2 * 4
     assert counts.adds_of("histogram", work) == 0.5 * 10 * 9 * 2
-    assert counts.bytes_of("siblings", work) == 3 * 56
-    assert counts.bytes_of("sweep_edge", work) == 2 * 2 * 56
+    assert counts.bytes_of("sweep_edge", work) == 3 * 56  # the smaller child's read, the larger one's read and written
     assert counts.adds_of("sweep_edge", work) == 0
     # Headers: reweight reads and writes a float64 and reads a sign for each pair, MNIST's 60000 x 10 in 10.4 MB.
     pairs = counts.Work({"n_rows": 60_000, "n_classes": 10, "n_channels": 10}, 60_000, 717, 0.2)

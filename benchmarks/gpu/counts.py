@@ -54,20 +54,23 @@ def table_bytes(w: Work) -> float:
     return RECORD * w.a["max_nodes"] * (10 + 2 * w.a["n_channels"])
 
 
+def swept(w: Work) -> float:
+    """Return the bytes of a sweep: the histograms that were counted once, and those of siblings read and written."""
+    return w.nodes * (1 if w.a["first_member"] == 0 else 3 if w.a["kept"] else 2)
+
+
 BYTES: dict[str, Callable[[Work], float]] = {
     # codes, row numbers and statistics once; the histograms' bins that are touched, once
     "histogram": lambda w: w.rows * 4.0 * (w.a["n_words"] + 1 + w.a["n_channels"]) + w.nodes,
-    "siblings": lambda w: w.nodes * (3 if w.a["member"] == 2 or w.a["member"] == 1 else 1),
-    "sweep_edge": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
-    "sweep_gini": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
-    "sweep_rebel": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
-    "sweep_newton": lambda w: 2 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
-    "sweep_entropy": lambda w: 3 * w.nodes * (1 if w.a["first_member"] == 0 else 2),
-    "choose_split": lambda w: 12.0 * w.features * (1 if w.a["first_member"] == 0 else 2),
+    "sweep_edge": swept,
+    "sweep_gini": swept,
+    "sweep_rebel": swept,
+    "sweep_newton": swept,
+    "sweep_entropy": swept,
     "pop_best_leaf": table_bytes,
     "partition_rows": lambda w: w.rows * (SECTOR + 8.0),
-    "partition_nodes": lambda w: w.rows * 8.0,
-    "init_roots": lambda w: 4.0 * w.a["n_started"] + table_bytes(w),
+    "partition_nodes": lambda w: w.rows * 8.0 + 4.0 * w.a["n_cells"],
+    "init_roots": lambda w: 4.0 * (w.a["n_started"] + w.a["n_cells"]) + table_bytes(w),
     "root_totals": lambda w: 4.0 * w.rows * (1 + w.a["n_channels"]),
     "choose_features": lambda w: 17.0 * w.a["n_features"],
     "node_of_rows": lambda w: w.each_row(8),
@@ -85,8 +88,8 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "softmax_sums": lambda w: w.pairs(8) + w.each_row(16),
     "softmax_statistics": lambda w: w.pairs(8) + w.each_row(20) + float(w.a["quantised"]),
     "softmax_update": lambda w: w.pairs(16) + float(w.a["leaf_indices"]),
-    "softmax_losses": lambda w: w.pairs(8) + w.each_row(20) + float(w.a["leaf_indices"]),
-    "add_scores": lambda w: w.pairs(16) + w.each_row(4),
+    "softmax_losses": lambda w: w.pairs(8) + w.each_row(20) + float(w.a.get("leaf_indices", 0)),
+    "add_trees": lambda w: w.pairs(16) + w.each_row(4) * w.a["n_trees"],
     "errors": lambda w: w.pairs(8) + w.each_row(12),
     "confusion": lambda w: w.pairs(8) + w.each_row(12),
     "apply": lambda w: w.each_row(4 + SECTOR),

@@ -92,7 +92,7 @@ def growth_rows(growth: Growth, seen: list[Seen], n_rows: int) -> Iterator[tuple
             yield one, None
         elif member == ROOT:
             yield one, n_rows
-        elif member == SMALLER or one.name.startswith(("sweep_", "choose_split")):
+        elif member == SMALLER or one.name.startswith("sweep_"):
             yield one, min(left, right)
         else:
             yield one, left if member == LEFT_CHILD else right

@@ -19,14 +19,14 @@ from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import SMALLER
 from gpuboost.backends.cuda.kernels import Kernel
 from gpuboost.backends.cuda.launch import Launch, prepare
-from gpuboost.backends.cuda.plan import WARP, GrowthPlan
+from gpuboost.backends.cuda.plan import WARP, GrowthPlan, resident_blocks
 from gpuboost.backends.frontier import LEFT, SLOT, START, STOP, Frontier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Problem
 from gpuboost.learners.growth import grow
 from gpuboost.learners.hamming_tree import HammingTree
 
-GROUPS, BLOCKS, MIN_ROWS = (4, 2, 1), (256, 512, 1024), (64, 128, 512, 1024)
+GROUPS, BLOCKS, MIN_ROWS = (4, 2, 1), (256, 512, 1024), (64, 256, 512, 1024)
 COMPARED_BYTES = 16 << 20
 """Histograms up to this size are compared with those of the plan's own launch."""
 
@@ -43,8 +43,7 @@ class Variant:
         return f"groups={self.groups} block={self.block} min_rows={self.min_rows}"
 
     def plan(self, plan: GrowthPlan, limits: Limits) -> GrowthPlan:
-        shared = 4 * WARP * self.groups * plan.bins_stride + 1024
-        resident = max(1, min(limits.shared_per_multiprocessor // shared, 2048 // self.block))
+        resident = resident_blocks(self.block, 4 * WARP * self.groups * plan.bins_stride, limits)
         return replace(plan, groups=self.groups, block=self.block, blocks_at_once=resident * limits.n_multiprocessors)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gpuboost import fixedpoint
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
-from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
+from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
 from gpuboost.binning import BinMapper, BinnedMatrix, bin_block
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
@@ -210,6 +210,21 @@ class Backend(ABC):
             `gpuboost.exactmath.minus_log2`. Exact.
         """
 
+    def present_losses(self, rows: SoftmaxRows, shift: int) -> IntArray:
+        """Return the log-loss of the rows of each class as it is, (n_classes,): `softmax_losses` without trees."""
+        no_trees = SoftmaxSteps(self.put(np.zeros((1, len(rows.target)), np.int32)), np.array([[-1, 0]]), np.ones((1, 1, 2)))
+        (losses,) = self.softmax_losses(rows, no_trees, [()], shift)
+        return np.asarray(losses)
+
+    def softmax_summary(self, rows: SoftmaxRows, shift: int) -> SoftmaxSummary:
+        """Return what a round asks of the rows, with losses in units of ``2**-shift`` as in `softmax_losses`.
+
+        A device can work it all out at once, so that the host waits for it once.
+        """
+        largest = self.largest_miss(rows)
+        sums = self.softmax_sums(rows, fixedpoint.first_shift(largest))
+        return SoftmaxSummary(largest, *sums, self.present_losses(rows, shift))
+
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -306,9 +321,9 @@ class Backend(ABC):
         """Return host copies of a grown frontier's ``nodes`` and ``edges``. A device is waited for once."""
         return self.get(frontier.nodes), self.get(frontier.edges)
 
-    def read_totals(self, frontier: Frontier) -> IntArray:
-        """Return a host copy of a grown frontier's ``totals``."""
-        return self.get(frontier.totals)
+    def read_totals(self, frontier: Frontier) -> tuple[IntArray, IntArray]:
+        """Return host copies of a grown frontier's ``nodes`` and ``totals``. A device is waited for once."""
+        return self.get(frontier.nodes), self.get(frontier.totals)
 
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
@@ -339,8 +354,8 @@ class Backend(ABC):
             self.add_scores(scores, leaf_index, own)
 
     @abstractmethod
-    def error(self, scores: Device, target: Device, units: Device) -> int:
-        """Return the weight of wrong predictions, in units. Exact.
+    def error(self, scores: Device, target: Device, units: Device) -> SupportsInt:
+        """Return the weight of wrong predictions, in units. Exact. Only ``int()`` of it needs to wait for the device.
 
         With a 1-D ``target`` of class indices a row is wrong if the first largest of its scores is not at its class; with a
         2-D ``target`` of signs every (row, class) counts, and a score of 0 predicts -1. ``units`` is int64 (n_rows,).

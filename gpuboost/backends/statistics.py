@@ -124,6 +124,25 @@ class SoftmaxSteps(NamedTuple):
     multipliers: Floats
 
 
+class SoftmaxSummary(NamedTuple):
+    """What a round asks of the rows' probabilities.
+
+    Attributes
+    ----------
+    largest_miss : float
+        The largest ``f_i c_iy`` of the rows.
+    gradient, curvature : ndarray of int64, shape (n_classes,)
+        The sums of `gpuboost.backends.base.Backend.softmax_sums` with the first shift of the largest miss.
+    losses : ndarray of int64, shape (n_classes,)
+        The loss of the rows of every class, in units.
+    """
+
+    largest_miss: float
+    gradient: IntArray
+    curvature: IntArray
+    losses: IntArray
+
+
 class Shifts(NamedTuple):
     """The units of gradients and of curvatures are ``2**-shift``."""
 

@@ -68,7 +68,7 @@ class ABCBoost(Booster[Probabilities]):
         counts = Counts(backend.put(problem.frequency_weight), self.min_samples_leaf)
         weights = backend.put(row_counts(problem.frequency_weight, problem.weight_scale)) if self.loss == "mart" else None
         base, t = self.first_base if self.base_class == "search" else self.base_class, n_rounds
-        while state.largest_miss() >= FITTED:
+        while state.summary().largest_miss >= FITTED:
             candidates = self.candidates(state) if self.base_class == "search" and t % self.gap == 0 else []
             pairs = class_pairs(n_classes, candidates or ([] if base is None else [base]))
             stats, (g_shift, h_shift) = state.statistics(pairs, counts, weights)
@@ -87,6 +87,7 @@ class ABCBoost(Booster[Probabilities]):
             unit = np.ldexp(1.0, (0 if weights is not None else h_shift) - 2 * g_shift) / state.n_rows
             trees = [grown.tree(i, tree_values(pairs[i], steps[i], n_classes), float(unit)) for i in chosen]
             state.add_trees(batch, chosen)
+            state.summary()  # for the loss now, and for the next round
             metrics["base_class"] = float("nan") if base is None else base
             yield Round(trees, state.loss(), metrics)
             t += 1
@@ -104,8 +105,7 @@ class ABCBoost(Booster[Probabilities]):
 
     def candidates(self, state: Probabilities) -> list[int]:
         """Return the classes that may become the base class, ascending."""
-        losses = state.units_of_class()
-        return sorted(np.argsort(-losses, kind="stable")[: self.n_candidates].tolist())
+        return sorted(np.argsort(-state.summary().losses, kind="stable")[: self.n_candidates].tolist())
 
 
 def class_pairs(n_classes: int, bases: Sequence[int]) -> Pairs:

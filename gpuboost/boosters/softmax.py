@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
+from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
 from gpuboost.boosters.base import Problem
 from gpuboost.exactmath import exp
 from gpuboost.fixedpoint import final_shift, first_shift
@@ -32,11 +32,10 @@ class Probabilities:
             frequency_weight=backend.put(problem.frequency_weight),
             weight_scale=backend.put(problem.weight_scale),
         )
-        self.miss: float | None = None
+        self._summary: SoftmaxSummary | None = None
         self.n_rows = int(problem.frequency_weight.sum(dtype=np.int64))
         self.loss_shift = min(LOSS_BITS, 52 - self.n_rows.bit_length())  # a loss is below 2**10 bits
-        self.no_groups = backend.put(np.zeros((1, len(problem.frequency_weight)), np.int32))
-        self.first_units = int(self.units_of_class().sum())
+        self.first_units = int(self.backend.present_losses(self.rows, self.loss_shift).sum())
 
     def update(self, trees: Sequence[GrownTree]) -> None:
         """Add a round's trees. A tree moves one class and its base class in opposite ways, or classes for themselves."""
@@ -53,13 +52,13 @@ class Probabilities:
     def add_trees(self, steps: SoftmaxSteps, trees: Sequence[int]) -> None:
         """Add some trees of a batch."""
         self.backend.softmax_update(self.rows.p, steps, trees)
-        self.miss = None
+        self._summary = None
 
-    def largest_miss(self) -> float:
-        """Return the largest weighted ``1 - p_y``."""
-        if self.miss is None:
-            self.miss = self.backend.largest_miss(self.rows)
-        return self.miss
+    def summary(self) -> SoftmaxSummary:
+        """Return what a round asks of the rows as they are now."""
+        if self._summary is None:
+            self._summary = self.backend.softmax_summary(self.rows, self.loss_shift)
+        return self._summary
 
     def statistics(self, pairs: Pairs, counts: Counts, weights: Device | None) -> tuple[Stats, Shifts]:
         """Return the statistics of a tree for each of ``pairs``, and the shifts of gradients and curvatures.
@@ -67,8 +66,8 @@ class Probabilities:
         A gradient of two classes is the difference of theirs in units, so its rounding is up to one unit a row; the curvature
         of two classes is at most twice the sum of theirs, since ``p_b p_k <= p_k (1 - p_k)``.
         """
-        first = first_shift(self.largest_miss())
-        gradient, curvature = self.backend.softmax_sums(self.rows, first)
+        largest, gradient, curvature, _ = self.summary()
+        first = first_shift(largest)
         shifts = Shifts(
             gradient=final_shift(first, most_of_two(gradient), 2 * self.n_rows),
             curvature=final_shift(first, 2 * most_of_two(curvature), 4 * self.n_rows),
@@ -80,15 +79,11 @@ class Probabilities:
         units = self.backend.softmax_losses(self.rows, steps, candidates, self.loss_shift)
         return [self.share(int(of_class.sum())) for of_class in units]
 
-    def units_of_class(self) -> NDArray[np.int64]:
-        """Return the loss of the rows of every class, in units."""
-        nothing = SoftmaxSteps(self.no_groups, np.array([[-1, 0]]), np.ones((1, 1, 2)))
-        found: NDArray[np.int64] = self.backend.softmax_losses(self.rows, nothing, [()], self.loss_shift)[0]
-        return found
-
     def loss(self) -> float:
         """Return the log-loss (eq. 3 of Li 2010) as a share of the first, ``ln K`` a row."""
-        return self.share(int(self.units_of_class().sum()))
+        known = self._summary
+        losses = self.backend.present_losses(self.rows, self.loss_shift) if known is None else known.losses
+        return self.share(int(losses.sum()))
 
     def share(self, units: int) -> float:
         return units / self.first_units if self.first_units else 0.0

@@ -65,9 +65,9 @@ def grow_newton_trees(
     if scope.sample_indices is not None:
         return with_all_rows(backend, data, stats, backend.read_nodes(frontier)[0].copy())
     leaf_indices = backend.node_of_rows(frontier)
-    nodes, totals = backend.read_nodes(frontier)[0].copy(), backend.read_totals(frontier)
+    nodes, totals = backend.read_totals(frontier)
     names = np.tile(np.arange(nodes.shape[1]), (len(nodes), 1))
-    return NewtonTrees(leaf_indices, totals[:, :, 0].copy(), totals[:, :, stats.n_classes - 1].copy(), names, nodes)
+    return NewtonTrees(leaf_indices, totals[:, :, 0].copy(), totals[:, :, stats.n_classes - 1].copy(), names, nodes.copy())
 
 
 def with_all_rows(backend: Backend, data: Device, stats: Stats, nodes: NDArray[np.int64]) -> NewtonTrees:

@@ -596,7 +596,7 @@ def test_error(candidate: Backend, n_rows: int, n_classes: int) -> None:
     labels = rng.integers(0, n_classes, n_rows).astype(np.int32)
     signs = rng.choice(np.array([-1, 1], np.int8), (n_rows, n_classes))
     for target in (labels, signs):
-        got = candidate.error(candidate.put(f), candidate.put(target), candidate.put(units))
+        got = int(candidate.error(candidate.put(f), candidate.put(target), candidate.put(units)))
         assert got == REFERENCE.error(f, target, units)
 
 
@@ -604,10 +604,10 @@ def test_error_by_hand(candidate: Backend) -> None:
     f = candidate.put(np.array([[0.0, 0.0], [1.0, 2.0], [-0.0, 0.0], [3.0, -1.0]]))
     units = candidate.put(np.array([1, 10, 100, 1000]))
     # The first largest scores are at 0, 1, 0, 0.
-    assert candidate.error(f, candidate.put(np.array([0, 1, 1, 0], np.int32)), units) == 100
+    assert int(candidate.error(f, candidate.put(np.array([0, 1, 1, 0], np.int32)), units)) == 100
     # Predicted signs: (-, -), (+, +), (-, -), (+, -). Wrong: 0 of the first, 1 of the second, 1 of the third, 2 of the last.
     signs = np.array([[-1, -1], [-1, 1], [1, -1], [-1, 1]], np.int8)
-    assert candidate.error(f, candidate.put(signs), units) == 10 + 100 + 2 * 1000
+    assert int(candidate.error(f, candidate.put(signs), units)) == 10 + 100 + 2 * 1000
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 30, 33, 79])  # 79 * 79 counts do not fit into a block's shared memory

@@ -197,7 +197,7 @@ class Grown:
         frontier = grow(backend, backend.load(self.matrix), self.batch(backend), self.max_leaves, scope)
         nodes, edges = (np.array(a) for a in backend.read_nodes(frontier))
         totals, held, whole = (
-            np.array(backend.read_totals(frontier)),
+            np.array(backend.read_totals(frontier)[1]),
             np.array(backend.get(frontier.rows)),
             self.batch(REFERENCE),
         )

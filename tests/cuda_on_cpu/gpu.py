@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections.abc import Callable
 from functools import lru_cache
@@ -44,6 +45,8 @@ class EmulatedGpu:
     limits : Limits
     source : callable
         From the name of a file to its CUDA C; other than the default to run kernels with planted errors.
+    graphs : bool
+        Whether what is queued can be captured.
     """
 
     label = "emulated"
@@ -56,6 +59,7 @@ class EmulatedGpu:
         memory: int = 1 << 30,
         limits: Limits = LIMITS,
         source: Callable[[str], str] = kernels.source,
+        graphs: bool = True,
     ) -> None:
         require(emulator.unavailable())
         if order not in emulator.ORDERS:
@@ -67,9 +71,12 @@ class EmulatedGpu:
         self._used = 0
         self._source = source
         self._n_launches = 0
+        self._graphs = graphs
+        self._captured: list[Callable[[], None]] | None = None
         self._compiled: dict[str, emulator.CompiledKernel] = {}
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
+        assert self._captured is None  # a captured allocation would be made again by every replay
         memory = self._allocate(shape, np.dtype(dtype))
         filling = garbage(self._seed)
         memory.reshape(-1).view(np.uint8)[:] = (
@@ -83,26 +90,64 @@ class EmulatedGpu:
         return DeviceArray(memory)
 
     def get(self, array: DeviceArray) -> NDArray[Any]:
+        assert self._captured is None  # nothing has been done yet
         return array.memory.copy()
+
+    def address(self, array: DeviceArray) -> int:
+        return array.address
 
     def zero(self, array: DeviceArray) -> None:
         if not array.flags.c_contiguous:
             raise ValueError(f"only C-contiguous arrays can be set to zero, got strides {array.strides}")
-        array.memory[...] = 0
+        where = self._captured_as(array)
+        self._queue(lambda: where.memory.fill(0))
+
+    def capture(self, queue: Callable[[], None]) -> list[Callable[[], None]] | None:
+        if not self._graphs:
+            return None
+        self._captured = []
+        try:
+            queue()
+            return self._captured
+        finally:
+            self._captured = None
+
+    def replay(self, graph: list[Callable[[], None]]) -> None:
+        for work in graph:
+            work()
+
+    def _captured_as(self, array: DeviceArray) -> DeviceArray:
+        """Return the array; where it is captured, one that knows its place and does not keep its memory, like a graph's."""
+        if self._captured is None:
+            return array
+        memory = np.ctypeslib.as_array((ctypes.c_uint8 * array.nbytes).from_address(array.address))
+        return DeviceArray(memory.view(array.dtype).reshape(array.shape))
+
+    def _queue(self, work: Callable[[], None]) -> None:
+        """Do it now, or note it for `replay`."""
+        if self._captured is None:
+            work()
+        else:
+            self._captured.append(work)
 
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
     ) -> None:
-        self._n_launches += 1
-        self.compiled(kernel).launch(
-            grid,
-            block,
-            arguments,
-            shared_bytes=shared_bytes,
-            shared_limit=self.limits.shared_per_block,
-            order=self._order,
-            seed=(self._seed << 32) + self._n_launches,
-        )
+        arguments = tuple(self._captured_as(one) if isinstance(one, DeviceArray) else one for one in arguments)
+
+        def run() -> None:
+            self._n_launches += 1
+            self.compiled(kernel).launch(
+                grid,
+                block,
+                arguments,
+                shared_bytes=shared_bytes,
+                shared_limit=self.limits.shared_per_block,
+                order=self._order,
+                seed=(self._seed << 32) + self._n_launches,
+            )
+
+        self._queue(run)
 
     def adopt(self, matrix: Any) -> DeviceMatrix | None:
         return caller.adopt(self, matrix)

@@ -16,6 +16,7 @@ from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.growth import CudaGrowth
 from gpuboost.backends.cuda.growth_work import Recording
 from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.results import Results
 from gpuboost.backends.cuda.softmax import CudaSoftmax
 from gpuboost.binning import BinMapper, BinnedMatrix
 
@@ -35,11 +36,13 @@ class CudaBackend(CudaGrowth, CudaSoftmax, Backend):
         self.gpu = gpu
         self.device = gpu.label
         self.buffers: dict[str, GpuArray] = {}
+        self.results = Results(gpu)
         self.recordings: dict[tuple[int | str, ...], Recording] = {}
 
     def close(self) -> None:
         self.recordings.clear()
         self.buffers.clear()
+        self.results = Results(self.gpu)
         self.gpu.close()
 
     def load(self, matrix: BinnedMatrix) -> CudaMatrix:

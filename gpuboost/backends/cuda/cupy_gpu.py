@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,9 @@ from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 SHARED_BY_DEFAULT = 48 * 1024
 """Bytes of shared memory, static and dynamic, that a kernel may use without opting in."""
+
+GRAPHS = "GPUBOOST_CUDA_GRAPHS"
+"""The environment variable that is 0 where growths are to be queued launch by launch, not captured as CUDA graphs."""
 
 STAGING_BYTES = 1 << 20
 """Host memory that small arrays go through, so that nobody waits for their copies."""
@@ -109,6 +114,8 @@ class CupyGpu:
             n_multiprocessors=attributes["MultiProcessorCount"],
             shared_per_block=attributes["MaxSharedMemoryPerBlockOptin"],
             shared_per_multiprocessor=attributes["MaxSharedMemoryPerMultiprocessor"],
+            threads_per_multiprocessor=attributes["MaxThreadsPerMultiProcessor"],
+            registers_per_multiprocessor=attributes["MaxRegistersPerMultiprocessor"],
         )
         self.pool = Pool(cupy, self.device)
         self.staging: Any = None
@@ -185,9 +192,31 @@ class CupyGpu:
         seen: NDArray[Any] = np.ndarray(array.shape, array.dtype, host, -first, array.strides)
         return seen if seen.flags.c_contiguous else seen.copy()
 
+    def address(self, array: GpuArray) -> int:
+        return int(array.data.ptr)
+
     def zero(self, array: GpuArray) -> None:
         with self.device:
             array.data.memset_async(0, array.nbytes)
+
+    def capture(self, queue: Callable[[], None]) -> Any | None:
+        if os.environ.get(GRAPHS) == "0":
+            return None
+        cuda, graph = self.cupy.cuda, None
+        with self.device, cuda.Stream(non_blocking=True) as stream:  # CUDA does not capture its default stream
+            try:
+                stream.begin_capture(cuda.runtime.streamCaptureModeRelaxed)  # other threads may allocate meanwhile
+                try:
+                    queue()
+                finally:
+                    graph = stream.end_capture()
+            except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+                logging.getLogger("gpuboost").info("a growth is queued launch by launch, as it cannot be captured: %s", error)
+        return graph
+
+    def replay(self, graph: Any) -> None:
+        with self.device:
+            graph.launch(self.cupy.cuda.get_current_stream())
 
     def adopt(self, matrix: Any) -> DeviceMatrix | None:
         return as_device_matrix(self, matrix)

@@ -6,6 +6,7 @@ that all of the backend's host code and all kernels run without a card.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,11 +30,15 @@ class Limits:
         Bytes of dynamic shared memory that a block may opt in to.
     shared_per_multiprocessor : int
         Bytes that the blocks on one multiprocessor share.
+    threads_per_multiprocessor, registers_per_multiprocessor : int
+        What the blocks on one multiprocessor have together.
     """
 
     n_multiprocessors: int
     shared_per_block: int
     shared_per_multiprocessor: int
+    threads_per_multiprocessor: int = 2048
+    registers_per_multiprocessor: int = 65536
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +83,9 @@ class Gpu(Protocol):
     def get(self, array: GpuArray) -> NDArray[Any]:
         """Return a host copy of an array or view, when all work queued before is done."""
 
+    def address(self, array: GpuArray) -> int:
+        """Return where an array lies, for kernels that follow pointers."""
+
     def zero(self, array: GpuArray) -> None:
         """Set a C-contiguous array or view to zero."""
 
@@ -85,6 +93,15 @@ class Gpu(Protocol):
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
     ) -> None:
         """Queue a kernel. The arguments have been checked by `gpuboost.backends.cuda.launch.launch`."""
+
+    def capture(self, queue: Callable[[], None]) -> Any | None:
+        """Return what ``queue`` queues, launches and zeros, as one item that `replay` queues; None if that cannot be done.
+
+        It may neither allocate nor wait. Nothing of it is done now. The arrays must live as long as it is replayed.
+        """
+
+    def replay(self, graph: Any) -> None:
+        """Queue all that has been captured, in one call."""
 
     def adopt(self, matrix: Any) -> DeviceMatrix | None:
         """Return a matrix that lies on a device as one on this device, without a copy where it is dense and here.

@@ -20,8 +20,14 @@ from gpuboost.backends.statistics import Stats
 
 N_COLUMNS = SLOT + 1
 N_WARPS = DEFAULT_BLOCK // 32
+MOST_RECORDED = 1024
+"""Leaves up to which a growth is recorded, and replayed to its end without a wait."""
+
 ASK_EVERY = 32
-"""After so many steps the host waits for the device to learn whether any tree still grows."""
+"""After so many steps of a growth with more leaves the host waits to learn whether any tree still grows."""
+
+MAX_NODE_BLOCKS = 64
+"""Blocks that share the nodes of a tree, to say where its rows are."""
 
 ROOT, SMALLER, _, LEFT_CHILD, RIGHT_CHILD = range(5)
 """Which of the nodes of an expansion a kernel works on, as in ``common.cuh``."""
@@ -70,13 +76,17 @@ class CudaGrowth:
         table, current = work.table, self._buffer("current", (work.n_trees,), np.int64)
         grid = (self._grid(n_started), work.n_trees)
         bounds = None if scope.bounds is None else self.gpu.put(scope.bounds.astype(np.int64))
+        histogram, is_kept = work.histograms[0], work.plan.kept
+        n_cells = histogram.nbytes // 4 // work.n_trees if is_kept else 0  # else each is cleared before it is counted
+        sizes = {"n_started": n_started, "n_cells": n_cells, "stride": work.stride}
+        table_sizes = {"max_nodes": work.max_nodes, "n_channels": n_channels}
         nodes = (work.rows, table, current, scope.sample_indices, bounds)
-        self._launch("init_roots", grid, *nodes, n_started, work.stride, work.max_nodes, n_channels)
+        self._launch("init_roots", grid, *nodes, histogram, {**sizes, **table_sizes})
         if work.sum_abs is not None:
             self.gpu.zero(work.sum_abs)
         arrays = (work.rows, stats.quantised, table, work.sum_abs)
-        sizes = (work.stride, work.quantised_stride, work.max_nodes, stats.n_classes, n_channels)
-        self._launch("root_totals", grid, *arrays, *sizes)
+        strides = (work.stride, work.quantised_stride)
+        self._launch("root_totals", grid, *arrays, *strides, work.max_nodes, stats.n_classes, n_channels)
         totals, edges = (table[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
         return Frontier(data, stats, work.rows[:, :n_started], table[:, :, :N_COLUMNS], totals, edges, current, work=work)
 
@@ -89,7 +99,7 @@ class CudaGrowth:
         rows, scratch = (self._buffer(name, (n_lists, length), np.int32) for name in ("rows", "sorted"))
         cursors = self._buffer("cursors", (n_trees, 2), np.int32)  # zero when new, and left so by every partition
         plan = self._plan(data, n_trees, stats, max_leaves)
-        of_features = (n_trees, 2, max(tile.n_features for tile in plan.tiles))
+        n_found = 2 * n_trees * (1 + max(tile.n_features for tile in plan.tiles))
         is_rebel = stats.criterion == "rebel"
         return GrowthWork(
             plan=plan,
@@ -100,9 +110,8 @@ class CudaGrowth:
             sorted=scratch,
             cursors=cursors,
             histograms=self._buffer("histograms", (plan.n_slots, n_trees, plan.tile_bins, n_channels), np.int32),
-            scores=self._buffer("scores", of_features, np.int64),
-            places=self._buffer("places", of_features, np.int32),
-            best=self._buffer("best", (n_trees, 2), np.int64),
+            tickets=self._buffer("tickets", (n_trees,), np.int32),  # as the cursors
+            found=self._buffer("found", (n_found, 2), np.int64),
             sum_abs=self._buffer("sum_abs", (n_trees, stats.n_classes), np.int64) if is_rebel else None,
             stride=stride,
             quantised_stride=n_rows if n_sets > 1 else 0,
@@ -137,9 +146,9 @@ class CudaGrowth:
         n_channels = frontier.stats.n_channels
         return table[:, :, :N_COLUMNS], table[:, :, N_COLUMNS + n_channels :]
 
-    def read_totals(self, frontier: Frontier) -> NDArray[np.int64]:
+    def read_totals(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         table = self.gpu.get(work_of(frontier).table)
-        return table[:, :, N_COLUMNS : N_COLUMNS + frontier.stats.n_channels]
+        return table[:, :, :N_COLUMNS], table[:, :, N_COLUMNS : N_COLUMNS + frontier.stats.n_channels]
 
     def run(self, frontier: Frontier, grow_steps: Callable[[], None]) -> None:
         stats, work, max_leaves = frontier.stats, work_of(frontier), (frontier.nodes.shape[1] + 1) // 2
@@ -150,14 +159,15 @@ class CudaGrowth:
             if key in self.recordings:
                 self.recordings[key].replay(self.gpu, stats.quantised)
                 frontier.step = max_leaves - 1
-            elif max_leaves > ASK_EVERY:
+            elif max_leaves > MOST_RECORDED:
                 grow_steps()
             else:
                 self.queued = []
                 grow_steps()
                 self.recordings[key] = Recording.of(self.queued, stats.quantised, work.columns)
         except BaseException:  # a growth that stops between two launches may leave them other than zero
-            self.buffers.pop("cursors", None)
+            for name in ("cursors", "tickets"):
+                self.buffers.pop(name, None)
             raise
         finally:
             self.queued = None
@@ -173,14 +183,15 @@ class CudaGrowth:
             else:
                 for slot, member in enumerate((ROOT,) if is_root else (LEFT_CHILD, RIGHT_CHILD)):
                     self._histogram(frontier, tile, member, slot)
-            self._sweep(frontier, tile, ROOT if is_root else LEFT_CHILD, len(nodes))
+            self._sweep(frontier, tile, ROOT if is_root else LEFT_CHILD)
 
     def _histogram(self, frontier: Frontier, tile: Tile, member: int, slot: int) -> None:
-        """Sum the histograms of a node of every tree into ``slot``, fill their skipped bins, and subtract for siblings."""
+        """Sum the histograms of a node of every tree into ``slot``."""
         work, stats = work_of(frontier), frontier.stats
         columns, plan, nodes = work.columns, work.plan, (work.table, frontier.current, work.histograms)
         n_rows, n_channels = stats.quantised.shape[1:]
-        self._zero(work.histograms[slot])
+        if not plan.kept:  # else `init_roots` and the partition have cleared them
+            self._zero(work.histograms[slot])
         batch = {"n_trees": work.n_trees, "max_nodes": work.max_nodes, "n_channels": n_channels}
         node = {"member": member, "first_bin": tile.first_bin, "bins_in_tile": plan.tile_bins}
         rows = {"n_rows": n_rows, "stride": work.stride, "quantised_stride": work.quantised_stride}
@@ -190,21 +201,18 @@ class CudaGrowth:
         codes = (frontier.data.codes.view(np.uint32), columns.skipped.view(np.uint32), columns.words, work.bins)
         arguments = (*codes, work.rows, stats.quantised, *nodes, {**batch, **node, **rows, **words, **shared})
         self._launch("histogram", grid, *arguments, block=plan.block, shared=plan.shared_bytes)
-        features, sizes = (columns.skipped, columns.features, work.bins), {**batch, **node, "first_feature": tile.first_feature}
-        self._launch("siblings", (tile.n_features, work.n_trees), *features, *nodes, sizes, shared=4 * n_channels)
 
-    def _sweep(self, frontier: Frontier, tile: Tile, first_member: int, n_members: int) -> None:
-        """Find the best split of one or two nodes of every tree."""
+    def _sweep(self, frontier: Frontier, tile: Tile, first_member: int) -> None:
+        """Finish the histograms of one or two nodes of every tree, and find their best splits."""
         stats, work = frontier.stats, work_of(frontier)
         columns, nodes = work.columns, (work.table, frontier.current, work.histograms)
         batch = {"n_trees": work.n_trees, "max_nodes": work.max_nodes, "bins_in_tile": work.plan.tile_bins}
         channels = {name: getattr(stats, name) for name in ("n_classes", "n_channels", "n_voting", "min_count")}
         features = {name: getattr(tile, name) for name in ("first_feature", "n_features", "first_bin")}
         sizes = {**batch, **channels, **features, "first_member": first_member, "kept": int(work.plan.kept)}
-        grid, bins, scores = (n_members, work.n_trees), (columns.features, work.bins), (work.scores, work.places)
-        swept = (*bins, columns.has_missing, *nodes, *criterion_arguments(stats.criterion, work), *scores, sizes)
-        self._launch(f"sweep_{stats.criterion}", (tile.n_features, *grid), *swept, shared=4 * N_WARPS * stats.n_channels)
-        self._launch("choose_split", grid, *bins, *nodes, *scores, work.best, sizes, shared=4 * stats.n_channels)
+        swept = (columns.features, work.bins, columns.facts, *nodes, *criterion_arguments(stats.criterion, work))
+        grid, shared = (max(1, tile.n_features), work.n_trees), 4 * N_WARPS * stats.n_channels
+        self._launch(f"sweep_{stats.criterion}", grid, *swept, work.found, work.tickets, sizes, shared=shared)
 
     def pop_best_leaf(self, frontier: Frontier) -> bool:
         """Pop on the device. Only the device knows whether a tree still grows, and it is asked now and then."""
@@ -212,20 +220,27 @@ class CudaGrowth:
         arguments = (work.table, frontier.current, work.max_nodes, n_channels, frontier.step)
         self._launch("pop_best_leaf", (work.n_trees,), *arguments, block=32)
         frontier.step += 1
-        return frontier.step % ASK_EVERY != 0 or bool((self.gpu.get(frontier.current) >= 0).any())
+        if self.queued is not None or frontier.step % ASK_EVERY:
+            return True
+        return bool((self.gpu.get(frontier.current) >= 0).any())
 
     def partition(self, frontier: Frontier) -> None:
         work, stats = work_of(frontier), frontier.stats
         n_rows, n_channels = stats.quantised.shape[1:]
         grid, arrays = (self._grid(n_rows), work.n_trees), (work.rows, work.sorted, work.table, frontier.current, work.cursors)
         self._launch("partition_rows", grid, frontier.data.codes, *arrays, n_rows, work.stride, work.max_nodes, n_channels)
-        sizes = (work.stride, work.max_nodes, stats.n_voting, n_channels, frontier.step)
-        self._launch("partition_nodes", grid, *arrays, *sizes)
+        # The smaller children are counted into this slot next, unless these are the last ones, which need no histogram.
+        slot = frontier.step if work.plan.kept and frontier.step < work.plan.n_slots else 0
+        histogram = work.histograms[slot]
+        sizes = {"stride": work.stride, "max_nodes": work.max_nodes, "n_classes": stats.n_voting, "n_channels": n_channels}
+        cells = {"slot": frontier.step, "n_cells": histogram.nbytes // 4 // work.n_trees if slot else 0}
+        self._launch("partition_nodes", grid, *arrays, histogram, {**sizes, **cells})
 
     def node_of_rows(self, frontier: Frontier) -> GpuArray:
         n_trees, n_rows, n_channels = frontier.stats.quantised.shape
         table = work_of(frontier).table
         out = self.gpu.empty((n_trees, n_rows), np.int32)
-        grid = (self._grid(n_rows), table.shape[1], n_trees)
+        of_nodes = min(table.shape[1], MAX_NODE_BLOCKS)
+        grid = (min(self._grid(n_rows), -(-2 * self._grid(1 << 30) // (of_nodes * n_trees))), of_nodes, n_trees)
         self._launch("node_of_rows", grid, frontier.rows, table, out, n_rows, table.shape[1], n_channels)
         return out

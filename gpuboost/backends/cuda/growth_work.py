@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from gpuboost.backends.criteria import Criterion
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
@@ -31,13 +32,11 @@ class GrowthWork:
         Node records, see ``common.cuh``.
     rows, sorted : device arrays of int32, shape (n_lists, n)
         Row numbers by node, and scratch of a partition. A list a tree, or one for all trees that start from stretches of it.
-    cursors : device array of int32, shape (n_trees, 2)
-        Zero between partitions.
+    cursors, tickets : device arrays of int32, shapes (n_trees, 2) and (n_trees,)
+        Zero between partitions, and between sweeps.
     histograms : device array of int32, shape (n_slots, n_trees, bins, n_channels)
-    scores, places : device arrays of int64 and int32, shape (n_trees, 2, n_features)
-        The best split of each feature.
-    best : device array of int64, shape (n_trees, 2)
-        The best score of the tiles so far.
+    found : device array of int64, shape (n_trees * 2 * (1 + n_features), 2)
+        The best scores of the tiles so far, and the best split of each feature; see ``sweep.cu``.
     sum_abs : device array of int64, shape (n_trees, n_classes), optional
         Of the roots, for the criterion "rebel".
     stride, quantised_stride : int
@@ -52,9 +51,8 @@ class GrowthWork:
     sorted: GpuArray
     cursors: GpuArray
     histograms: GpuArray
-    scores: GpuArray
-    places: GpuArray
-    best: GpuArray
+    tickets: GpuArray
+    found: GpuArray
     sum_abs: GpuArray | None
     stride: int
     quantised_stride: int
@@ -74,17 +72,23 @@ def work_of(frontier: Frontier) -> GrowthWork:
     return work
 
 
+MOST_GRAPHS = 4
+"""Addresses of statistics for which a growth is captured. A memory pool gives out the same few again and again."""
+
+
 @dataclass(frozen=True)
 class Recording:
     """What a growth has queued: launches, and arrays that were set to zero.
 
     Launches are checked when they are recorded, and queued without checks in later rounds, as checking takes longer than
     queueing. Only the statistics differ between rounds, and the contents of the arrays that `CudaGrowth.start_growth` fills:
-    no recorded launch depends on how many rows a tree starts from.
+    no recorded launch depends on how many rows a tree starts from. Where statistics lie where others have lain before, all of
+    it is one graph, which the device works off without the host.
     """
 
     queued: list[Launch | GpuArray]
     owner: DeviceColumns  # kept, so that its id stays its own
+    graphs: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, queued: list[Launch | GpuArray], quantised: GpuArray, owner: DeviceColumns) -> Recording:
@@ -93,6 +97,17 @@ class Recording:
 
     def replay(self, gpu: Gpu, quantised: GpuArray) -> None:
         """Queue all of it again for other statistics."""
+        address = gpu.address(quantised)
+        if address not in self.graphs and len(self.graphs) < MOST_GRAPHS:
+            self.graphs[address] = gpu.capture(lambda: self.queue(gpu, quantised))
+        graph = self.graphs.get(address)
+        if graph is None:
+            self.queue(gpu, quantised)
+        else:
+            gpu.replay(graph)
+
+    def queue(self, gpu: Gpu, quantised: GpuArray) -> None:
+        """Queue it item by item."""
         for item in self.queued:
             if isinstance(item, Launch):
                 item.replace(STATISTICS, quantised).queue(gpu)

@@ -97,7 +97,8 @@ STRUCTS = {
         "n_rows:i4 n_trees:i4 max_nodes:i4 n_channels:i4 stride:i4 quantised_stride:i4 member:i4 first_word:i4 n_words:i4 "
         "words_per_tile:i4 channels_per_tile:i4 groups:i4 bins_stride:i4 first_bin:i4 bins_in_tile:i4"
     ),
-    "SiblingSizes": struct("n_trees:i4 max_nodes:i4 n_channels:i4 member:i4 first_feature:i4 first_bin:i4 bins_in_tile:i4"),
+    "RootSizes": struct("n_started:i8 n_cells:i8 stride:i4 max_nodes:i4 n_channels:i4"),
+    "PartitionSizes": struct("n_cells:i8 stride:i4 max_nodes:i4 n_classes:i4 n_channels:i4 slot:i4"),
     "SweepSizes": struct(
         "n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 n_voting:i4 min_count:i4 first_member:i4 kept:i4 "
         "first_feature:i4 n_features:i4 first_bin:i4 bins_in_tile:i4"
@@ -112,8 +113,7 @@ STRUCTS = {
 GROWTH = {
     "bin": {"bin": "values:u1* chosen:i8*? cut_values:f8* cut_offset:i8* codes:u1* sizes:BinSizes"},
     "init_roots": {
-        "init_roots": "rows:i4* table:i8* current:i8* started:i4*? bounds:i8*? n_started:i8 stride:i4 max_nodes:i4 "
-        "n_channels:i4",
+        "init_roots": "rows:i4* table:i8* current:i8* started:i4*? bounds:i8*? histogram:i4* sizes:RootSizes",
         "root_totals": "rows:i4* quantised:i4* table:i8* sum_abs:i8*? stride:i4 quantised_stride:i4 max_nodes:i4 "
         "n_classes:i4 n_channels:i4",
         "choose_features": "bins:i4* chosen:u1* chosen_bins:i4* n_features:i4",
@@ -122,28 +122,22 @@ GROWTH = {
         "histogram": "codes:u4* skipped:u4* words:i4* bins:i4* rows:i4* quantised:i4* table:i8* current:i8* histograms:i4* "
         "sizes:HistogramSizes"
     },
-    "siblings": {"siblings": "skipped:u1* features:i4* bins:i4* table:i8* current:i8* histograms:i4* sizes:SiblingSizes"},
     "sweep": {
-        **{
-            f"sweep_{criterion}": "features:i4* bins:i4* has_missing:u1* table:i8* current:i8* histograms:i4* "
-            f"{more}scores:i8* places:i4* sizes:SweepSizes"
-            for criterion, more in (
-                ("edge", ""),
-                ("gini", ""),
-                ("newton", ""),
-                ("rebel", "sum_abs:i8* "),
-                ("entropy", "series:LogarithmSeries "),
-            )
-        },
-        "choose_split": "features:i4* bins:i4* table:i8* current:i8* histograms:i4* scores:i8* places:i4* best_so_far:i8* "
-        "sizes:SweepSizes",
+        f"sweep_{criterion}": "features:i4* bins:i4* facts:u1* table:i8* current:i8* histograms:i4* "
+        f"{more}found:i8* tickets:i4* sizes:SweepSizes"
+        for criterion, more in (
+            ("edge", ""),
+            ("gini", ""),
+            ("newton", ""),
+            ("rebel", "sum_abs:i8* "),
+            ("entropy", "series:LogarithmSeries "),
+        )
     },
     "pop_best_leaf": {"pop_best_leaf": "table:i8* current:i8* max_nodes:i4 n_channels:i4 step:i4"},
     "partition": {
         "partition_rows": "codes:u1* rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 stride:i4 "
         "max_nodes:i4 n_channels:i4",
-        "partition_nodes": "rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* stride:i4 max_nodes:i4 n_classes:i4 "
-        "n_channels:i4 slot:i4",
+        "partition_nodes": "rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* histogram:i4* sizes:PartitionSizes",
         "node_of_rows": "rows:i4* table:i8* out:i4* n_rows:i4 max_nodes:i4 n_channels:i4",
     },
 }
@@ -171,13 +165,14 @@ ROWS = {
     "reweight": {"reweight": "state:f8* signs:i1* leaf_index:i4* table:f8* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8"},
     "softmax": {
         "largest_miss": "p:f8* target:i4* weight_scale:f8* largest:u8* n_rows:i4 n_classes:i4",
-        "softmax_sums": "p:f8* target:i4* frequency_weight:i4* weight_scale:f8* sums:i8* n_rows:i4 n_classes:i4 shift:i4",
+        "softmax_sums": "p:f8* target:i4* frequency_weight:i4* weight_scale:f8* largest:u8*? sums:i8* n_rows:i4 n_classes:i4 "
+        "shift:i4",
         "softmax_statistics": "p:f8* target:i4* frequency_weight:i4* weight_scale:f8* pairs:i4* weights:i4*? counts:i4* "
         "quantised:i4* sums:i8* sizes:SoftmaxSizes",
         "softmax_update": "p:f8* leaf_indices:i4* pairs:i4* multipliers:f8* trees:i4* n_rows:i4 n_classes:i4 n_trees:i4 "
         "n_leaves:i4 lowest:f8",
-        "softmax_losses": "p:f8* target:i4* frequency_weight:i4* weight_scale:f8* leaf_indices:i4* pairs:i4* "
-        "multipliers:f8* candidates:i4* losses:i8* sizes:LossSizes",
+        "softmax_losses": "p:f8* target:i4* frequency_weight:i4* weight_scale:f8* leaf_indices:i4*? pairs:i4*? "
+        "multipliers:f8*? candidates:i4*? losses:i8* sizes:LossSizes",
     },
     "project": {
         "project": "state:f8* signs:i1* coefficients:f8* magnitude:f8* side:i1* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8"
@@ -187,7 +182,7 @@ ROWS = {
         "set_bit": "codes:u1* cell:i4* n_rows:i4 feature:i4 cut:i4 missing_left:i4 bit:i4",
         "predict": "nodes:i4* roots:i4* values:f8* codes:u1* scores:f8* n_rows:i4 n_trees:i4 n_classes:i4 rows_per_tile:i4 "
         "trees_per_batch:i4",
-        "add_scores": "scores:f8* leaf_index:i4* values:f8* n_rows:i4 n_classes:i4",
+        "add_trees": "scores:f8* leaf_indices:i8* first:i4* values:f8* n_rows:i4 n_classes:i4 n_trees:i4",
     },
 }
 

@@ -79,38 +79,37 @@ def prepare(
         raise ValueError(f"{name} takes {len(kernel.parameters)} arguments, got {len(arguments)}")
     x, y, z = (*grid, 1, 1)[:3]
     blocks = (x, y, z)
-    if any(not 0 <= n <= limit for n, limit in zip(blocks, MAX_GRID, strict=True)):
+    if not (0 <= x <= MAX_GRID[0] and 0 <= y <= MAX_GRID[1] and 0 <= z <= MAX_GRID[2]):
         raise ValueError(f"{name}: a grid of {blocks} is beyond {MAX_GRID}")
     if not 32 <= block <= kernel.max_block or block % 32:
         raise ValueError(f"{name}: a block of {block} threads is no multiple of 32 up to {kernel.max_block}")
     if shared_bytes > gpu.limits.shared_per_block:
         raise ValueError(f"{name}: {shared_bytes} bytes of shared memory, but a block has {gpu.limits.shared_per_block}")
-    checked = tuple(check(name, p, a) for p, a in zip(kernel.parameters, arguments, strict=True))
+    checked = tuple([check(name, p, a) for p, a in zip(kernel.parameters, arguments, strict=True)])
     return Launch(kernel, blocks, block, checked, shared_bytes)
 
 
 def check(name: str, parameter: Parameter, argument: Any) -> Argument:
     """Return ``argument`` as what the kernel reads, or raise."""
-    where, dtype = f"{name}({parameter.name})", parameter.dtype
-    if dtype.names is not None:
-        return packed(where, dtype, argument)
+    dtype = parameter.dtype
     if not parameter.is_array:
-        return number(where, dtype, argument)
-    if argument is None:
-        if parameter.may_be_none:
-            return None
-        raise TypeError(f"{where} takes an array of dtype {dtype}, got None")
-    if not hasattr(argument, "flags") or argument.dtype != dtype:
-        raise TypeError(f"{where} takes an array of dtype {dtype}, got {getattr(argument, 'dtype', type(argument).__name__)}")
+        if type(argument) is int and dtype.kind == "i":  # by far the most; a number out of range raises OverflowError
+            return dtype.type(argument)
+        return (packed if dtype.names else number)(f"{name}({parameter.name})", dtype, argument)
+    if argument is None and parameter.may_be_none:
+        return None
+    if getattr(argument, "dtype", None) != dtype or not hasattr(argument, "flags"):
+        got = "None" if argument is None else getattr(argument, "dtype", type(argument).__name__)
+        raise TypeError(f"{name}({parameter.name}) takes an array of dtype {dtype}, got {got}")
     if not argument.flags.c_contiguous:
-        raise ValueError(f"{where} must be C-contiguous, got strides {argument.strides}")
+        raise ValueError(f"{name}({parameter.name}) must be C-contiguous, got strides {argument.strides}")
     return argument
 
 
 def number(where: str, dtype: np.dtype[Any], argument: Any) -> np.generic:
     """Return a number as a scalar of ``dtype``, or raise."""
     if isinstance(argument, (np.generic, int, float)) and not isinstance(argument, (bool, np.bool_)):
-        scalar: np.generic = dtype.type(argument)  # a Python int out of range raises OverflowError
+        scalar: np.generic = dtype.type(argument)
         if scalar == argument:
             return scalar
     raise TypeError(f"{where} takes a number of dtype {dtype}, got {argument!r}")

@@ -107,17 +107,20 @@ class DeviceColumns:
     words, features : device arrays of int32
     bins : device array of int32, shape (n_features padded to whole words, 2)
         Bins of each feature, 0 of one that cannot be split, and bins of the features before it.
-    has_missing, skipped : device arrays of uint8
+    skipped : device array of uint8
+    facts : device array of uint8, shape (n_features padded to whole words, 2)
+        The skipped code of each feature, and whether it has missing values.
     plans : dict
         How batches are grown, by (trees, channels, leaves).
     """
 
     def __init__(self, matrix: CudaMatrix) -> None:
         self.host = host = Columns.of(matrix.n_bins, matrix.usable)
-        has_missing = np.zeros(len(host.n_bins), np.uint8)
-        has_missing[: matrix.n_features] = matrix.has_missing
+        facts = np.zeros((len(host.n_bins), 2), np.uint8)
+        facts[:, 0] = matrix.skipped[: len(facts)]
+        facts[: matrix.n_features, 1] = matrix.has_missing
         put = matrix.gpu.put
         self.words, self.features = put(host.words), put(host.features)
         self.bins = put(np.column_stack([host.n_bins, host.offsets[:-1]]))
-        self.has_missing, self.skipped = put(has_missing), put(matrix.skipped)
+        self.facts, self.skipped = put(facts), put(matrix.skipped)
         self.plans: dict[tuple[int, ...], GrowthPlan] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,18 @@ WORD_FEATURES = 4
 """Features whose codes share a 32-bit word."""
 MAX_WORDS = 16_000
 """Words of one launch, so that its grid stays within 65535 blocks."""
-MIN_ROWS = 256
+MIN_ROWS = 128
 """Rows that a block of the histogram kernel takes at least, as in ``histogram.cu``."""
+HISTOGRAM_REGISTERS = 64
+"""Registers that a thread of the histogram kernel takes at most: the tests hold every kernel to that."""
+SHARED_OF_SYSTEM = 1024
+"""Bytes of shared memory that the system keeps of every block's."""
+MAX_WAVES = 16
+GOOD_EFFICIENCY = 0.9
 SWEEP_BYTES = 4 * 8
 """Shared memory that the sweeps take for a channel: an int32 for each of its eight warps."""
 SWEEP_STATIC_BYTES = 256
-"""More than the rest of the shared memory of the sweeps and of ``choose_split``."""
+"""More than the rest of the shared memory of the sweeps."""
 MEMORY_SHARE = 0.8
 """The share of the free memory that histograms may take."""
 
@@ -151,11 +157,29 @@ class GrowthPlan:
         return max(tile.n_bins for tile in self.tiles)
 
     def histogram_grid(self, tile: Tile, n_node_rows: int, n_trees: int, n_channels: int) -> tuple[int, int, int]:
-        """Return the grid that fills the device about twice, for nodes of up to ``n_node_rows`` rows."""
+        """Return the grid that fills the device in whole waves, for nodes of up to ``n_node_rows`` rows."""
         y = -(-tile.n_words // self.lanes.words) * (WORD_FEATURES // self.groups)
         z = n_trees * -(-n_channels // self.lanes.channels)
-        wanted = -(-2 * self.blocks_at_once // max(1, y * z))
-        return max(1, min(wanted, -(-n_node_rows // MIN_ROWS))), y, z
+        return stretches(y * z, self.blocks_at_once, max(1, -(-n_node_rows // MIN_ROWS))), y, z
+
+
+def wave_efficiency(n_blocks: int, blocks_at_once: int) -> float:
+    """Return how much of the device ``n_blocks`` equal blocks fill while they run: the last wave may be a part of one."""
+    return n_blocks / (-(-n_blocks // blocks_at_once) * blocks_at_once)
+
+
+@cache
+def stretches(n_tiles: int, blocks_at_once: int, most: int) -> int:
+    """Return into how many stretches of rows, up to ``most``, to cut ``n_tiles`` tiles of features: a block for each of both.
+
+    Every block clears and empties its cells, so the fewest of more than one wave (tiles take unequal time) are taken that fill
+    the device well; or else the best of what there is.
+    """
+    choices = range(1, min(most, max(1, MAX_WAVES * blocks_at_once // max(n_tiles, 1))) + 1)
+    for n in choices:
+        if n * n_tiles > blocks_at_once and wave_efficiency(n * n_tiles, blocks_at_once) >= GOOD_EFFICIENCY:
+            return n
+    return max(choices, key=lambda n: wave_efficiency(max(n * n_tiles, 1), blocks_at_once))
 
 
 def plan_growth(
@@ -198,10 +222,19 @@ def plan_growth(
             raise out_of_memory(columns, n_trees, n_channels, n_slots, free_bytes)
     lanes = Lanes.choose(max((tile.n_words for tile in tiles), default=0), n_channels)
     groups = next((g for g in (4, 2) if 4 * WARP * g * bins_stride <= limits.shared_per_block), 1)
-    resident = max(1, limits.shared_per_multiprocessor // (4 * WARP * groups * bins_stride + 1024))
-    block = 256 if resident >= 4 else 512 if resident >= 2 else 1024
-    resident = min(resident, 2048 // block)
-    return GrowthPlan(tiles, kept, n_slots, lanes, groups, bins_stride, block, resident * limits.n_multiprocessors)
+    shared = 4 * WARP * groups * bins_stride
+    side_by_side = limits.shared_per_multiprocessor // (shared + SHARED_OF_SYSTEM)
+    block = 256 if side_by_side >= 4 else 512 if side_by_side >= 2 else 1024
+    at_once = resident_blocks(block, shared, limits) * limits.n_multiprocessors
+    return GrowthPlan(tiles, kept, n_slots, lanes, groups, bins_stride, block, at_once)
+
+
+def resident_blocks(block: int, shared_bytes: int, limits: Limits) -> int:
+    """Return how many blocks of the histogram kernel a multiprocessor runs side by side."""
+    by_shared = limits.shared_per_multiprocessor // (shared_bytes + SHARED_OF_SYSTEM)
+    by_threads = limits.threads_per_multiprocessor // block
+    by_registers = limits.registers_per_multiprocessor // (HISTOGRAM_REGISTERS * block)
+    return max(1, min(by_shared, by_threads, by_registers))
 
 
 def cut_into_tiles(columns: Columns, max_bins: int, max_words: int = MAX_WORDS) -> list[Tile]:

@@ -1,11 +1,12 @@
 """The primitives over rows on the device: row state and statistics, and the use of trees.
 
-The host waits only for results that it is asked for. In a round of boosting that is once: `reweight` returns a `Pending`
-maximum, and `statistics` fetches it together with all other small results.
+The host waits only for results that it is asked for. In a round of boosting that is once: `reweight` and `error` return what
+is `Pending`, and `statistics` fetches it together with all other small results.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -17,6 +18,7 @@ from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.results import Pending, Results
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
@@ -32,31 +34,26 @@ SLAB_BYTES = 32 << 20
 """Trees travel to the device in pieces of about this size."""
 
 
-class Pending:
-    """A maximum that the device works out. ``float()`` waits for it, once."""
-
-    def __init__(self, gpu: Gpu) -> None:
-        self.gpu = gpu
-        self.bits = gpu.empty((1,), np.uint64)
-        self.value: float | None = None
-        gpu.zero(self.bits)
-
-    def __float__(self) -> float:
-        if self.value is None:
-            self.value = float(self.gpu.get(self.bits).view(np.float64)[0])
-        return self.value
-
-
 class CudaRows:
     """The primitives over rows; see `gpuboost.backends.base`."""
 
     gpu: Gpu
-    buffers: dict[str, GpuArray]
+    results: Results
 
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
     def put(self, array: NDArray[Any]) -> GpuArray:
         return self.gpu.put(np.ascontiguousarray(array))
+
+    def put_together(self, *arrays: NDArray[Any]) -> list[GpuArray]:
+        """Return copies of small host arrays on the device, which come in one transfer."""
+        starts = np.cumsum([0, *(-(-array.nbytes // 16) * 16 for array in arrays)])  # aligned as the kernels read them
+        packed = np.zeros(starts[-1], np.uint8)
+        for start, array in zip(starts, arrays, strict=False):
+            packed[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        on_device = self.gpu.put(packed)
+        parts = [(on_device[start : start + array.nbytes], array) for start, array in zip(starts, arrays, strict=False)]
+        return [part.view(array.dtype).reshape(array.shape) for part, array in parts]
 
     def get(self, array: GpuArray) -> NDArray[Any]:
         return self.gpu.get(array)
@@ -64,14 +61,6 @@ class CudaRows:
     def _int32(self, array: GpuArray) -> GpuArray:
         """Return ``array`` if it is int32; other integers make a detour over the host."""
         return array if array.dtype == np.int32 else self.gpu.put(self.gpu.get(array).astype(np.int32))
-
-    def _zeros(self, n: int) -> GpuArray:
-        """Return ``n`` int64 for sums, which start at zero. All calls share their memory: get them before the next call."""
-        if "sums" not in self.buffers or self.buffers["sums"].shape[0] < n:
-            self.buffers["sums"] = self.gpu.empty((n,), np.int64)
-        sums = self.buffers["sums"][:n]
-        self.gpu.zero(sums)
-        return sums
 
     # ---- the shape of launches ---------------------------------------------------------------------------------------------
 
@@ -92,16 +81,16 @@ class CudaRows:
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
     def maximum(self, state: GpuArray) -> float:
-        largest = Pending(self.gpu)
+        largest = self.results.reserve(1)
         n = state.shape[0] * state.shape[1]
         grid = (min(-(-n // 1024), 4 * self.gpu.limits.n_multiprocessors),)
         launch(self.gpu, "maximum", grid, (state, largest.bits, n))
         return float(largest)
 
     def channel_sums(self, state: GpuArray, frequency_weight: GpuArray, shift: int) -> IntArray:
-        sums = self._zeros(state.shape[1])
-        self._channel_sums(state, frequency_weight, None, sums, shift)
-        return self.gpu.get(sums)
+        sums = self.results.reserve(state.shape[1])
+        self._channel_sums(state, frequency_weight, None, sums.array, shift)
+        return sums.get()
 
     def _channel_sums(
         self, state: GpuArray, frequency_weight: GpuArray, maximum: GpuArray | None, sums: GpuArray, shift: int = 0
@@ -114,9 +103,9 @@ class CudaRows:
         self, state: GpuArray, signs: GpuArray, frequency_weight: GpuArray, shift: int, counts: Counts | None = None
     ) -> Stats:
         n_classes, n_channels = state.shape[1], state.shape[1] + (counts is not None)
-        sums = self._zeros(n_channels + n_classes)
-        quantised = self._quantise(state, signs, frequency_weight, counts, None, sums, shift)
-        host = self.gpu.get(sums)
+        sums = self.results.reserve(n_channels + n_classes)
+        quantised = self._quantise(state, signs, frequency_weight, counts, None, sums.array, shift)
+        host = sums.get()
         return Stats(quantised, shift, host[:n_channels], host[n_channels:], counts.minimum if counts else 0)
 
     def _quantise(
@@ -155,17 +144,16 @@ class CudaRows:
         """Quantise with the shift rule worked out on the device: one transfer brings all small results."""
         fixedpoint.final_shift(0, 0, n_rows)  # raises if there are too many rows
         n_classes, n_channels = state.shape[1], state.shape[1] + (counts is not None)
-        bits = maximum.bits if isinstance(maximum, Pending) else self.gpu.put(np.array([float(maximum)]).view(np.uint64))
-        results = self._zeros(2 + n_classes + n_channels + n_classes)
-        chosen, first_sums, sums = results[:2], results[2 : 2 + n_classes], results[2 + n_classes :]
+        is_waiting = isinstance(maximum, Pending) and maximum.host is None
+        bits = maximum.bits if is_waiting else self.gpu.put(np.array([float(maximum)]).view(np.uint64))  # type: ignore[attr-defined]
+        results = self.results.reserve(2 + n_classes + n_channels + n_classes)
+        chosen, first_sums, sums = (results.array[i:j] for i, j in ((0, 2), (2, 2 + n_classes), (2 + n_classes, None)))
         self._channel_sums(state, frequency_weight, bits, first_sums)
         launch(self.gpu, "choose_shift", (1,), (bits, first_sums, chosen, n_classes, n_rows), block=32)
         quantised = self._quantise(state, signs, frequency_weight, counts, chosen, sums)
 
-        host = self.gpu.get(results)
+        host = results.get()
         shift, largest = int(host[0]), float(host[1:2].view(np.float64)[0])
-        if isinstance(maximum, Pending):
-            maximum.value = largest
         expected = fixedpoint.final_shift(fixedpoint.first_shift(largest), int(host[2 : 2 + n_classes].max()), n_rows)
         if shift != expected:
             raise RuntimeError(f"the device chose the shift {shift}, but the shift rule gives {expected}")
@@ -174,30 +162,31 @@ class CudaRows:
 
     def flip(self, stats: Stats, leaf_index: GpuArray, signs: NDArray[np.int8]) -> Stats:
         _, n_rows, n_channels = stats.quantised.shape
-        flipped, sums = self.gpu.empty(stats.quantised.shape, np.int32), self._zeros(n_channels)
+        flipped, sums = self.gpu.empty(stats.quantised.shape, np.int32), self.results.reserve(n_channels)
         grid, block = self._sums(n_rows, n_channels)
         rows = (stats.quantised, self._int32(leaf_index))
-        arguments = (*rows, self.put(signs), flipped, sums, n_rows, stats.n_classes, n_channels)
+        arguments = (*rows, self.put(signs), flipped, sums.array, n_rows, stats.n_classes, n_channels)
         launch(self.gpu, "flip", grid, arguments, block=block)
-        return Stats(flipped, stats.shift, self.gpu.get(sums), stats.sum_abs, stats.min_count)
+        return Stats(flipped, stats.shift, sums.get(), stats.sum_abs, stats.min_count)
 
     def leaf_sums(self, stats: Stats, leaf_index: GpuArray, n_leaves: int) -> tuple[IntArray, IntArray]:
         _, n_rows, n_channels = stats.quantised.shape
         n_classes = stats.n_classes
         classes = min(n_classes, max(1, CELLS // n_leaves))  # of a tile
         leaves = min(n_leaves, CELLS // classes)
-        sums = self._zeros(2 * n_leaves * n_classes).reshape(2, n_leaves, n_classes)
+        results = self.results.reserve(2 * n_leaves * n_classes)
+        sums = results.array.reshape(2, n_leaves, n_classes)
         (n_blocks,), block = self._pairs(n_rows, classes, rows_each=16, threads=512)
         grid = (n_blocks, -(-n_classes // classes), -(-n_leaves // leaves))
         arrays = (stats.quantised, self._int32(leaf_index), sums[0], sums[1])
         arguments = (*arrays, n_rows, n_leaves, n_classes, n_channels, leaves, classes)
         launch(self.gpu, "leaf_sums", grid, arguments, block=block, shared_bytes=8 * leaves * classes)
-        sums, sum_abs = self.gpu.get(sums)
+        sums, sum_abs = results.get().reshape(2, n_leaves, n_classes)
         return sums, sum_abs
 
     def row_weights(self, stats: Stats) -> IntArray:
         n_trees, n_rows, n_channels = stats.quantised.shape
-        sum_abs = self._zeros(n_trees * n_rows)
+        sum_abs = self.gpu.empty((n_trees * n_rows,), np.int64)
         first = stats.n_classes - 1 if stats.criterion == "newton" else 0
         grid, block = self._pairs(len(sum_abs), 1)
         arguments = (stats.quantised, sum_abs, len(sum_abs), first, stats.n_classes, n_channels)
@@ -205,7 +194,7 @@ class CudaRows:
         return self.gpu.get(sum_abs).reshape(n_trees, n_rows)
 
     def reweight(self, state: GpuArray, signs: GpuArray, leaf_index: GpuArray, table: Floats) -> Pending:
-        maximum = Pending(self.gpu)
+        maximum = self.results.reserve(1)
         grid, block = self._pairs(*state.shape)
         multipliers, (n_rows, n_classes) = self.put(table), state.shape
         rows = (state, signs, self._int32(leaf_index))
@@ -216,7 +205,7 @@ class CudaRows:
     def project(self, state: GpuArray, signs: GpuArray, coefficients: Floats) -> tuple[GpuArray, GpuArray, Pending]:
         n_rows, n_classes = state.shape
         magnitude, side = self.gpu.empty((n_rows, 1), np.float64), self.gpu.empty((n_rows, 1), np.int8)
-        maximum = Pending(self.gpu)
+        maximum = self.results.reserve(1)
         grid, block = self._pairs(n_rows, 1)
         results = (magnitude, side, maximum.bits)
         arguments = (state, signs, self.put(coefficients), *results, n_rows, n_classes, fixedpoint.STATE_FLOOR)
@@ -250,26 +239,35 @@ class CudaRows:
             launch(self.gpu, "predict", (-(-n_rows // rows),), arguments, block=block)
 
     def add_scores(self, scores: GpuArray, leaf_index: GpuArray, values: Floats) -> None:
-        grid, block = self._pairs(*scores.shape)
-        launch(self.gpu, "add_scores", grid, (scores, self._int32(leaf_index), self.put(values), *scores.shape), block=block)
+        self.add_trees(scores, [leaf_index], [values])
 
-    def error(self, scores: GpuArray, target: GpuArray, units: GpuArray) -> int:
+    def add_trees(self, scores: GpuArray, leaf_indices: Sequence[GpuArray], values: Sequence[Floats]) -> None:
+        if not leaf_indices:
+            return
+        grid, block = self._pairs(*scores.shape)
+        indices = [self._int32(leaf_index) for leaf_index in leaf_indices]
+        addresses = np.array([self.gpu.address(leaf_index) for leaf_index in indices], np.int64)
+        first = np.cumsum([0, *(len(own) for own in values[:-1])], dtype=np.int32)
+        trees = self.put_together(addresses, first, np.concatenate(values))
+        launch(self.gpu, "add_trees", grid, (scores, *trees, *scores.shape, len(values)), block=block)
+
+    def error(self, scores: GpuArray, target: GpuArray, units: GpuArray) -> Pending:
         n_rows, n_classes = scores.shape
         labels, signs = (self._int32(target), None) if len(target.shape) == 1 else (None, target)
         lanes = lanes_of_row(n_classes)
-        wrong = self._zeros(1)
+        wrong = self.results.reserve(1)
         grid = (min(-(-n_rows * lanes // 1024), 8 * self.gpu.limits.n_multiprocessors),)
-        launch(self.gpu, "errors", grid, (scores, labels, signs, units, wrong, n_rows, n_classes, lanes))
-        return int(self.gpu.get(wrong)[0])
+        launch(self.gpu, "errors", grid, (scores, labels, signs, units, wrong.array, n_rows, n_classes, lanes))
+        return wrong
 
     def confusion(self, scores: GpuArray, target: GpuArray, units: GpuArray) -> IntArray:
         n_rows, n_classes = scores.shape
         lanes, in_shared = lanes_of_row(n_classes), n_classes**2 <= CELLS
-        counts = self._zeros(n_classes**2).reshape(n_classes, n_classes)
+        counts = self.results.reserve(n_classes**2)
         grid = (min(-(-n_rows * lanes // 1024), 2 * self.gpu.limits.n_multiprocessors),)
-        arguments = (scores, self._int32(target), units, counts, n_rows, n_classes, lanes, int(in_shared))
+        arguments = (scores, self._int32(target), units, counts.array, n_rows, n_classes, lanes, int(in_shared))
         launch(self.gpu, "confusion", grid, arguments, shared_bytes=8 * n_classes**2 * in_shared)
-        return self.gpu.get(counts)
+        return counts.get().reshape(n_classes, n_classes)
 
 
 # ---- the shape of launches ---------------------------------------------------------------------------------------------------

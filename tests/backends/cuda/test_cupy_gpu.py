@@ -333,6 +333,58 @@ def test_threads_load_a_kernel_once(cuda: Cuda) -> None:
     assert len(cuda.modules) == 1
 
 
+# ---- graphs ------------------------------------------------------------------------------------------------------------------
+
+
+def add_one(cuda: Cuda) -> None:
+    cuda.kernels["one"] = lambda x: x.data.bytes(4).view(np.int32).__iadd__(1)
+
+
+def test_what_is_captured_is_done_when_it_is_replayed(gpu: CupyGpu, cuda: Cuda) -> None:
+    add_one(cuda)
+    x = gpu.put(np.array([40], np.int32))
+    stream = cuda.stream
+
+    def twice() -> None:
+        for _ in range(2):
+            gpu.launch(ONE, (1, 1, 1), 32, (x,), 0)
+
+    graph = gpu.capture(twice)
+    assert cuda.stream is stream
+    assert gpu.get(x).tolist() == [40]
+    gpu.replay(graph)
+    assert gpu.get(x).tolist() == [42]
+    gpu.replay(gpu.capture(lambda: gpu.zero(x)))
+    gpu.replay(graph)
+    assert gpu.get(x).tolist() == [2]
+
+
+@pytest.mark.parametrize("kind", [fake_cupy.CUDARuntimeError, fake_cupy.CUDADriverError])
+def test_what_cannot_be_captured_is_said_and_left(
+    gpu: CupyGpu, cuda: Cuda, caplog: pytest.LogCaptureFixture, kind: type[Exception]
+) -> None:
+    cuda.capture_error = kind(900, "operation not permitted when stream is capturing")
+    stream = cuda.stream
+    with caplog.at_level("INFO", "gpuboost"):
+        assert gpu.capture(lambda: launch(gpu, ONE)) is None
+    assert "cannot be captured" in caplog.text
+    assert cuda.stream is stream
+
+
+def test_an_interrupt_ends_a_capture(gpu: CupyGpu, cuda: Cuda) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        gpu.capture(interrupted)
+    assert cuda.captured is None
+
+
+def test_graphs_can_be_turned_off(gpu: CupyGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cupy_gpu.GRAPHS, "0")
+    assert gpu.capture(lambda: pytest.fail("nothing may be queued")) is None
+
+
 def test_more_shared_memory_is_asked_for_when_it_is_needed(gpu: CupyGpu) -> None:
     for shared_bytes in (48 << 10, 64 << 10, 64 << 10, 50 << 10, 96 << 10):
         launch(gpu, ONE, shared_bytes)

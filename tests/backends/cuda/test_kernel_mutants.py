@@ -162,6 +162,7 @@ def softmax(gpu: EmulatedGpu) -> None:
         found += backend.softmax_sums(fitted, 80)
         steps = SoftmaxSteps(backend.put(leaf_indices), pairs, multipliers)
         found.append(backend.softmax_losses(rows, steps, [[], [1], [2, 0]], 32))
+        found += backend.softmax_summary(rows, 32)
         backend.softmax_update(rows.p, steps, [2, 0, 1])
         return [*found, backend.get(rows.p)]
 
@@ -175,7 +176,7 @@ def wide(gpu: EmulatedGpu) -> None:
     codes = rng.integers(0, 9, (21, 500))
     quantised = rng.integers(-50, 51, (500, 40))
     with mock.patch.object(cuda_growth, "plan_growth", tight_plan):
-        same_growth(gpu, coded(codes), lambda backend: stats_of(backend, quantised), 3)
+        same_growth(gpu, coded(codes), lambda backend: stats_of(backend, quantised), 6)
 
 
 def same_growth(gpu: EmulatedGpu, matrix: object, batch: Callable[[Backend], Stats], max_leaves: int) -> None:
@@ -270,9 +271,9 @@ def rows(gpu: EmulatedGpu) -> None:
             backend.get(held),
         ]
         f = backend.put(scores)
-        found += [backend.error(f, backend.put(target), backend.put(units)) for target in (labels, signs)]
+        found += [int(backend.error(f, backend.put(target), backend.put(units))) for target in (labels, signs)]
         found.append(backend.confusion(f, backend.put(labels), backend.put(units)))
-        backend.add_scores(f, g, table[:, 0])
+        backend.add_trees(f, [g, cell], [table[:, 0], table[:, 1]])
         return [*found, backend.get(f)]
 
     for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
@@ -299,6 +300,10 @@ MUTANTS = {
     ),
     "the roots of the other tree": planted(growth, "init_roots", "quantised += (i64)tree * quantised_stride * n_channels;", ""),
     "every feature is chosen": planted(starts, "init_roots", "chosen[f] ? own.n : 0", "own.n"),
+    "the roots' histograms are not cleared": planted(growth, "init_roots", "i < sizes.n_cells; i += step", "i < 0; i += step"),
+    "one tree's histogram is cleared": planted(
+        growth, "init_roots", "histogram[tree * sizes.n_cells + i] = 0;", "histogram[i] = 0;"
+    ),
     # ---- histogram
     "shared memory is not cleared": planted(growth, "histogram", "i < n_cells; i += blockDim.x) cells[i] = 0;", "i < 0;) ;"),
     "one cell too many is cleared": planted(growth, "histogram", "i < n_cells;", "i <= n_cells;"),
@@ -346,18 +351,36 @@ MUTANTS = {
         wide, "histogram", "channel_tile * sizes.channels_per_tile + place", "0 * sizes.channels_per_tile + place"
     ),
     # ---- siblings
-    "siblings are added": planted(growth, "siblings", "other[i] -= own[i]", "other[i] += own[i]"),
+    "siblings are added": planted(growth, "sweep", "other[i] -= own[i]", "other[i] += own[i]"),
     "subtracted before the bin is there": planted(
-        growth, "siblings", "if (member != SMALLER) return;\n    __syncthreads();", "if (member != SMALLER) return;"
+        growth, "sweep", "= (int)totals[c] - sums[c];\n    __syncthreads();", "= (int)totals[c] - sums[c];"
+    ),
+    "swept before the parent's is subtracted": planted(
+        growth, "sweep", "other[i] -= own[i];\n    __syncthreads();", "other[i] -= own[i];"
     ),
     "no barrier before the rest is known": planted(
-        growth, "siblings", "atomicAdd(&sums[c], sum);\n    }\n    __syncthreads();", "atomicAdd(&sums[c], sum);\n    }"
+        growth, "sweep", "atomicAdd(&sums[c], sum);\n    }\n    __syncthreads();", "atomicAdd(&sums[c], sum);\n    }"
     ),
-    "warps overwrite each other's sums": planted(growth, "siblings", "atomicAdd(&sums[c], sum);", "sums[c] += sum;"),
+    "warps overwrite each other's sums": planted(growth, "sweep", "atomicAdd(&sums[c], sum);", "sums[c] += sum;"),
+    "the skipped bin of the larger sibling alone": planted(
+        growth, "sweep", "first != ROOT ? SMALLER : first;", "first != ROOT ? LARGER : first;"
+    ),
+    "the right child's bins in the left one's slot": planted(wide, "sweep", ": member == RIGHT_CHILD;", ": 0;"),
+    "only the left child's skipped bin": planted(
+        wide, "sweep", "|| first == ROOT ? counted : RIGHT_CHILD)", "|| first == ROOT ? counted : LEFT_CHILD)"
+    ),
+    # ---- the last block
+    "the first block chooses": planted(growth, "sweep", "== (int)gridDim.x - 1;", "== 0;"),
+    "every block chooses": planted(growth, "sweep", "if (!shared.is_last) return;", ""),
+    "tickets are left as they are": planted(growth, "sweep", "if (threadIdx.x == 0) tickets[tree] = 0;", ""),
+    "one ticket for all trees": planted(growth, "sweep", "atomicAdd(&tickets[tree], 1)", "atomicAdd(&tickets[0], 1)"),
+    "the other child's features": planted(growth, "sweep", "of_features + m * n_features, found", "of_features, found"),
+    "the trees share what was found": planted(growth, "sweep", "+ (i64)2 * tree * n_features;", "+ 0;"),
+    "the children share the best so far": planted(wide, "sweep", "found + 2 * (2 * tree + m)", "found + 2 * (2 * tree)"),
     # ---- sweep
     "the highest of equal places": planted(ties, "sweep", "b.place < a.place", "b.place > a.place"),
     "the constant classifier loses ties": planted(
-        ties, "sweep", "best.score > score_to_beat ?", "best.score >= score_to_beat ?"
+        ties, "sweep", "best.score > shared.score_to_beat ?", "best.score >= shared.score_to_beat ?"
     ),
     "no barrier after the warps' sums": planted(
         growth,
@@ -365,9 +388,7 @@ MUTANTS = {
         "of_warp[warp * n_channels + c] = sum;\n    }\n    __syncthreads();",
         "of_warp[warp * n_channels + c] = sum;\n    }",
     ),
-    "too small for eight warps": planted(
-        growth, "sweep", "__shared__ Best bests[N_WARPS];\n    sweep<Edge>", "__shared__ Best bests[3];\n    sweep<Edge>"
-    ),
+    "too small for eight warps": planted(growth, "sweep", "Best of_warp[N_WARPS];", "Best of_warp[3];"),
     "a shuffle in a branch": planted(
         growth,
         "sweep",
@@ -378,11 +399,11 @@ MUTANTS = {
     "the smallest leaf does not matter": planted(
         growth, "sweep", "left_allowed = with_missing >= min_count &&", "left_allowed = true ||"
     ),
-    "bins behind the last": planted(ties, "sweep", "is_cut = bin >= 1 && bin < own.n", "is_cut = bin >= 1 && bin <= own.n"),
+    "bins behind the last": planted(ties, "sweep", "is_cut = bin >= 1 && bin < n_bins", "is_cut = bin >= 1 && bin <= n_bins"),
     "edges by plain additions": planted(
         growth, "sweep", "atomicAdd(&left[i % n_channels], h[i]);", "left[i % n_channels] += h[i];"
     ),
-    "a later launch forgets the earlier": planted(wide, "sweep", "score = best_so_far[at];", "score = 0;"),
+    "a later launch forgets the earlier": planted(wide, "sweep", "score = *best_so_far;", "score = 0;"),
     # ---- criteria
     "the right side's purity is the left's": planted(
         gini, "sweep", "purity(right_squares, right_sum) -", "purity(left_squares, left_sum) -"
@@ -392,7 +413,7 @@ MUTANTS = {
         rebel, "sweep", "const i64 t = *sum_abs++;", "const i64 t = *sum_abs;"
     ),
     "the sum of absolute values of the other tree": planted(
-        rebel, "sweep", "sum_abs + (i64)blockIdx.z * sizes.n_classes", "sum_abs"
+        rebel, "sweep", "sum_abs + (i64)blockIdx.y * sizes.n_classes", "sum_abs"
     ),
     "the left side for the edge": planted(rebel, "sweep", "loss(t, total - 2 * left)", "loss(t, total - left)"),
     "the loss, not what is won of it": planted(rebel, "sweep", "gain = whole - cut;", "gain = cut;"),
@@ -426,7 +447,13 @@ MUTANTS = {
     ),
     "cursors are left as they are": planted(growth, "partition", "cursors[2 * tree] = cursors[2 * tree + 1] = 0;", ""),
     "both children in one histogram": planted(
-        growth, "partition", "r[SLOT] = left_is_smaller ? node[SLOT] : slot;", "r[SLOT] = left_is_smaller ? slot : slot;"
+        growth, "partition", "r[SLOT] = left_is_smaller ? node[SLOT] : sizes.slot;", "r[SLOT] = sizes.slot;"
+    ),
+    "the smaller child counts into an old histogram": planted(
+        growth, "partition", "histogram[tree * sizes.n_cells + i] = 0;", ""
+    ),
+    "the first tree's histogram is cleared for all": planted(
+        growth, "partition", "histogram[tree * sizes.n_cells + i] = 0;", "histogram[i] = 0;"
     ),
     "the cursor is cleared too early": planted(growth, "partition", "    __syncwarp();", ""),
     "a zero edge votes for": planted(ties, "partition", "votes_for_right = edge > 0", "votes_for_right = edge >= 0"),
@@ -447,6 +474,13 @@ MUTANTS = {
     "nothing is too small": planted(project, "project", "size = size >= lowest ? size : 0.0;", ""),
     "signs are forgotten": planted(project, "project", "> 0 ? product : -product", "> 1 ? -product : product"),
     # ---- softmax
+    "the shift of the largest miss is ignored": planted(softmax, "softmax", "largest ? first_shift(*largest) : shift", "shift"),
+    "a candidate without trees has one": planted(
+        softmax,
+        "softmax",
+        "stop = candidates ? candidates[candidate + 1] : 0;",
+        "stop = candidates ? candidates[candidate + 1] : 1;",
+    ),
     "1 - p of a p near 1": planted(softmax, "softmax", "if (p[k] <= 0.5) return 1.0 - p[k];", "return 1.0 - p[k];"),
     "the class is among the others": planted(softmax, "softmax", "if (j != k) others", "others"),
     "every class is the row's": planted(softmax, "softmax", "g = k == target[i] ? missing : own[k];", "g = missing;"),
@@ -495,6 +529,13 @@ MUTANTS = {
     "rows without a cut go left": planted(rows, "predict", "feature < 0 ? 256 :", "feature < 0 ? 1 :"),
     "a missing value always sets its bit": planted(
         rows, "predict", "code == MISSING_CODE ? missing_left != 0 : code <= cut", "code <= cut"
+    ),
+    "the first tree alone": planted(
+        rows, "predict", "t < n_trees; ++t)\n                score", "t < 1; ++t)\n                score"
+    ),
+    "all trees have the values of the first": planted(rows, "predict", "(i64)(first[t] + (", "(i64)(first[0] + ("),
+    "all trees have the leaves of the first": planted(
+        rows, "predict", "((const int*)leaf_indices[t])[i]", "((const int*)leaf_indices[0])[i]"
     ),
     "other bits are lost": planted(rows, "predict", "others = cell[i] & ~(1 << bit)", "others = 0"),
     "the sum of absolute values of all channels": planted(softmax, "reduce", "int c = first_class;", "int c = 0;"),

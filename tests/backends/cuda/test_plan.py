@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuboost.backends.cuda.gpu import Limits
-from gpuboost.backends.cuda.plan import MEMORY_SHARE, WARP, Columns, Lanes, cut_into_tiles, plan_growth
+from gpuboost.backends.cuda.plan import (
+    MAX_WAVES,
+    MEMORY_SHARE,
+    WARP,
+    Columns,
+    Lanes,
+    cut_into_tiles,
+    plan_growth,
+    stretches,
+    wave_efficiency,
+)
 from gpuboost.errors import DeviceMemoryError
 
 H100 = Limits(n_multiprocessors=132, shared_per_block=227 * 1024, shared_per_multiprocessor=228 * 1024)
-TURING = Limits(n_multiprocessors=40, shared_per_block=64 * 1024, shared_per_multiprocessor=64 * 1024)
+TURING = Limits(40, shared_per_block=64 * 1024, shared_per_multiprocessor=64 * 1024, threads_per_multiprocessor=1024)
+CARDS = {
+    "T4 (sm_75)": TURING,
+    "A100 (sm_80)": Limits(108, 163 * 1024, 164 * 1024),
+    "RTX 3090 (sm_86)": Limits(82, 99 * 1024, 100 * 1024, threads_per_multiprocessor=1536),
+    "RTX 4090 (sm_89)": Limits(128, 99 * 1024, 100 * 1024, threads_per_multiprocessor=1536),
+    "H100 (sm_90)": H100,
+    "B200 (sm_100)": Limits(148, 227 * 1024, 228 * 1024),
+    "RTX 5090 (sm_120)": Limits(170, 99 * 1024, 100 * 1024, threads_per_multiprocessor=1536),
+}
+SHAPES = {  # rows, bins of the features, channels, trees
+    "MNIST": (60_000, [256] * 717, 10, 1),
+    "Covertype": (464_809, [256] * 10 + [3] * 44, 7, 1),
+    "letter": (16_000, [17] * 16, 26, 1),
+    "100 classes": (100_000, [256] * 64, 100, 1),
+    "ABC-MART on poker hands": (25_000, [5, 14] * 5, 3, 28),
+    "4,000 features": (20_000, [256] * 4_000, 10, 1),
+}
 GIB = 2**30
 
 
@@ -127,9 +156,38 @@ def test_plans_keep_within_memory(n_bins: list[int], n_trees: int, n_channels: i
     assert plan.n_slots == (max(1, max_leaves - 1) if plan.kept else min(2, max_leaves - 1))
     for tile in plan.tiles:
         x, y, z = plan.histogram_grid(tile, 10_000, n_trees, n_channels)
-        assert 1 <= x <= 40  # no more blocks than 256 rows each make
+        assert 1 <= x <= 79  # no more blocks than 128 rows each make
         assert y * plan.groups * plan.lanes.words >= 4 * tile.n_words
         assert z * plan.lanes.channels >= n_trees * n_channels
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("card", CARDS)
+def test_waves_are_full(card: str, shape: str) -> None:
+    n_rows, n_bins, n_channels, n_trees = SHAPES[shape]
+    plan = plan_growth(columns(n_bins), max(n_bins), n_trees, n_channels, 9, 8 * GIB, CARDS[card])
+    for tile in plan.tiles:
+        n_blocks = math.prod(plan.histogram_grid(tile, n_rows, n_trees, n_channels))
+        assert wave_efficiency(n_blocks, plan.blocks_at_once) >= 0.9
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 10_000))
+def test_no_other_number_of_stretches_is_better(n_tiles: int, blocks_at_once: int, most: int) -> None:
+    chosen = stretches(n_tiles, blocks_at_once, most)
+    assert 1 <= chosen <= most
+    others = [n for n in range(1, min(most, MAX_WAVES * blocks_at_once // n_tiles) + 1) if n * n_tiles > blocks_at_once]
+    best = max((wave_efficiency(n * n_tiles, blocks_at_once) for n in others), default=0.0)
+    assert wave_efficiency(chosen * n_tiles, blocks_at_once) >= min(best, 0.9)
+
+
+def test_occupancy_by_hand() -> None:
+    # letter: 4 * 32 * 4 * 17 bytes = 8,704; six blocks and more fit, and 64 registers for 256 threads four times, everywhere.
+    assert [plan_growth(columns([17] * 16), 17, 1, 26, 9, GIB, card).blocks_at_once for card in (TURING, H100)] == [160, 528]
+    # 128 KiB for MNIST on an H100: one block of 1024 threads. On a 3090 two of four features are there at a time, in 64 KiB.
+    plans = [
+        plan_growth(columns([256] * 717), 256, 1, 10, 9, GIB, CARDS[name]) for name in ("H100 (sm_90)", "RTX 3090 (sm_86)")
+    ]
+    assert [(plan.groups, plan.block, plan.blocks_at_once) for plan in plans] == [(4, 1024, 132), (2, 1024, 82)]
 
 
 def test_grid_fills_the_device_about_twice() -> None:

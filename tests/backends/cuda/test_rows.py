@@ -178,7 +178,7 @@ def test_statistics_wait_once(cuda: CudaBackend, monkeypatch: pytest.MonkeyPatch
     assert waits == []
     stats = cuda.statistics(*on_device, int(frequency_weight.sum()), maximum, limit)
     n_channels = 3 + with_counts
-    assert waits == [8 * (2 + 3 + n_channels + 3)]
+    assert waits == [8 * (1 + 2 + 3 + n_channels + 3)]  # with the maximum
     assert float(maximum) == state.max() * 0.3  # it came with the statistics
     assert len(waits) == 1
 
@@ -280,7 +280,7 @@ def test_errors_by_brute_force(cuda: CudaBackend, n_rows: int, n_classes: int) -
     on_device = cuda.put(scores)
     for target, wrong in ((labels, wrong_rows), (labels.astype(np.int64), wrong_rows), (signs, wrong_signs)):
         expected = sum(int(u) * int(n) for u, n in zip(units, wrong, strict=True))
-        assert cuda.error(on_device, cuda.put(target), cuda.put(units)) == expected
+        assert int(cuda.error(on_device, cuda.put(target), cuda.put(units))) == expected
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 31, 32, 33, 78, 79])
@@ -303,7 +303,7 @@ def test_confusion_by_brute_force(cuda: CudaBackend, n_rows: int, n_classes: int
 def test_error_of_a_heavy_row(cuda: CudaBackend) -> None:
     units = cuda.put(np.array([2**62, 2**61]))
     scores = cuda.put(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    assert cuda.error(scores, cuda.put(np.array([0, 1], np.int32)), units) == 2**62 + 2**61
+    assert int(cuda.error(scores, cuda.put(np.array([0, 1], np.int32)), units)) == 2**62 + 2**61
 
 
 # ---- trees -------------------------------------------------------------------------------------------------------------------
@@ -394,15 +394,18 @@ def test_slabs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("n_classes", [1, 10, 33, 300])
-def test_add_scores_on_any_grid(cuda: CudaBackend, n_classes: int) -> None:
+def test_add_trees_on_any_grid(cuda: CudaBackend, n_classes: int) -> None:
     scores, _, _, leaf_index = random_rows(57, n_classes)
-    values = np.random.default_rng(0).normal(size=(5, n_classes))
+    values = np.random.default_rng(0).normal(size=(5 + 3, n_classes))  # of two trees
+    other_index = leaf_index[::-1] % 3
+    expected = (scores + values[leaf_index]) + values[5 + other_index]
+    indices = [cuda.put(np.ascontiguousarray(index, np.int32)) for index in (leaf_index, other_index)]
+    addresses = np.array([cuda.gpu.address(index) for index in indices])
     for blocks, block in LAUNCHES:
         on_device = cuda.put(scores)
-        launch(
-            cuda.gpu, "add_scores", (blocks,), (on_device, cuda.put(leaf_index), cuda.put(values), 57, n_classes), block=block
-        )
-        assert cuda.get(on_device).tobytes() == (scores + values[leaf_index]).tobytes()
+        trees = (cuda.put(addresses), cuda.put(np.array([0, 5], np.int32)), cuda.put(values))
+        launch(cuda.gpu, "add_trees", (blocks,), (on_device, *trees, 57, n_classes, 2), block=block)
+        assert cuda.get(on_device).tobytes() == expected.tobytes()
 
 
 # ---- codes -------------------------------------------------------------------------------------------------------------------
@@ -472,4 +475,4 @@ def test_no_rows_launch_nothing(cuda: CudaBackend, monkeypatch: pytest.MonkeyPat
     scores = zeros(cuda, 0, 2, dtype=np.float64)
     cuda.add_scores(scores, leaf_index, tree.values)
     cuda.predict(Ensemble.from_trees([tree], 2), data, scores, 0, 1)
-    assert cuda.error(scores, leaf_index, zeros(cuda, 0)) == 0
+    assert int(cuda.error(scores, leaf_index, zeros(cuda, 0))) == 0
