@@ -3,7 +3,7 @@
 // The idea (lane owns bank). A 32-bit word holds the codes of four neighbouring features. A lane of a warp is one (word, channel) of
 // one row, and adds quantised[row][channel] to four histograms in shared memory, at
 //
-//     cells[feature of the word][code][lane],
+//     cells[code][feature of the word][lane],
 //
 // so that lane l only ever touches bank l: no data can make two lanes of a warp conflict. W words and Kt channels take W * Kt lanes; as
 // many rows as fit share a warp (K = 10: 3 words, 12 features, 30 lanes; K = 7: 4 words; K = 2 with 4 words: 4 rows). More than 32
@@ -39,34 +39,104 @@ enum {
     MIN_ROWS = 128
 };
 
-// A lane's part of the sums: its word and channel, in the rows first, first + step, ... of the node.
+// Elements of arrays. An address is one multiply-add of a pointer to such a struct; offsets of integers are first added up.
+struct Word {
+    u32 codes, others[BLOCK_WORDS - 1];
+};
+struct Batch {
+    int rows[BATCH];
+};
+template <int GROUPS> struct Bin {
+    int cells[GROUPS][32];
+};
+
+// What a lane sums, a channel of a word, and where.
+struct Lane {
+    const Word* words;
+    const int* quantised;
+    u32 row_bytes;      // of `quantised`, and of a bin of `histograms`
+    int shift;          // the bits of a word below the features whose cells are in shared memory; shifted,
+    u32 skip, counted;  // the skipped codes, and the bytes of those of these features that count
+    int* cells;         // of each 32, the first is its own
+    int slot, n_slots;  // its turn of all that take a row of this word
+};
+
+// What is `bytes` apart. The bytes seem to change in a loop, or else the compiler converts them to 64 bits before it, and two such
+// factors take more instructions than two of 32.
+template <class T> static __device__ __forceinline__ T* at(T* array, int index, u32 bytes)
+{
+    asm volatile("" : "+r"(bytes));
+    return (T*)((char*)array + (u64)(u32)index * bytes);
+}
+
+template <int GROUPS, int N> static __device__ __forceinline__ void add_rows(const Lane& lane, const int* rows)
+{
+    u32 codes[N];
+    int value[N];
+#pragma unroll
+    for (int b = 0; b < N; ++b) {  // all loads of a batch are under way before the first is needed
+        codes[b] = lane.words[(u32)rows[b]].codes >> (GROUPS == 4 ? 0 : lane.shift);
+        value[b] = *at(lane.quantised, rows[b], lane.row_bytes);
+    }
+    Bin<GROUPS>* bins = (Bin<GROUPS>*)lane.cells;
+#pragma unroll
+    for (int b = 0; b < N; ++b) {
+        const u32 differs = (codes[b] ^ lane.skip) & lane.counted;
+        if ((differs == 0) | (value[b] == 0)) continue;  // without the value here, its load sinks below
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+            if (GROUPS == 1 || (differs & 255u << 8 * g) != 0)
+                atomicAdd(bins[__byte_perm(codes[b], 0, 0x4440 + g)].cells[g], value[b]);  // byte g
+    }
+}
+
+// Add the lane's turns of n rows: whole batches without bounds, then single rows.
+template <int GROUPS> static __device__ __forceinline__ void add_turns(const Lane& lane, const int* __restrict__ rows, int n)
+{
+    const Batch* batches = (const Batch*)rows;
+    const int n_batches = n / BATCH;
+    Batch next = {};
+    if (lane.slot < n_batches) next = batches[lane.slot];
+    for (int i = lane.slot; i < n_batches;) {
+        const Batch now = next;
+        i += lane.n_slots;
+        if (i < n_batches) next = batches[i];  // under way while this one is added
+        add_rows<GROUPS, BATCH>(lane, now.rows);
+    }
+#pragma unroll 1
+    for (int i = n_batches * BATCH + lane.slot; i < n; i += lane.n_slots) add_rows<GROUPS, 1>(lane, rows + i);
+}
+
+// Empty the lane's own cells of every n_warps-th bin into `out`. Rows that shared a warp meet there.
+template <int GROUPS>
+static __device__ __forceinline__ void empty_cells(const Lane& lane, const int* __restrict__ bins, int first_bin, int* __restrict__ out)
+{
+    const Bin<GROUPS>* cells = (const Bin<GROUPS>*)lane.cells;
+    int n_bins = 0;  // beyond a feature's own bins, its cells are 0
+    int* of_feature[GROUPS];
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) {
+        const Bins own = bins_of(bins, g);
+        n_bins = max(n_bins, own.n);
+        of_feature[g] = at(out, own.offset - first_bin, lane.row_bytes);
+    }
+    for (int bin = threadIdx.x >> 5; bin < n_bins; bin += blockDim.x >> 5) {
+        int value[GROUPS];
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) value[g] = cells[bin].cells[g][0];
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+            if (value[g] != 0) atomicAdd(at(of_feature[g], bin, lane.row_bytes), value[g]);
+    }
+}
+
 template <int GROUPS>
 static __device__ __forceinline__ void
-add_rows(int* __restrict__ cells, const u32* __restrict__ column, u32 skip, u32 counted, const int* __restrict__ rows,
-         const int* __restrict__ quantised, int n_channels, int first, int end, int step, int first_group, int bins_stride)
+sum_rows(const Lane& lane, const int* __restrict__ rows, int n, const int* __restrict__ bins, int first_bin, int* __restrict__ out)
 {
-    for (int i = first; i < end; i += BATCH * step) {
-        u32 code[BATCH];
-        int value[BATCH];
-#pragma unroll
-        for (int b = 0; b < BATCH; ++b) {  // all loads of a batch are under way before the first is needed
-            const bool inside = b * step < end - i;
-            const int row = inside ? rows[i + b * step] : 0;
-            code[b] = inside ? column[(i64)row * BLOCK_WORDS] : skip;
-            value[b] = inside ? quantised[(i64)row * n_channels] : 0;
-        }
-#pragma unroll
-        for (int b = 0; b < BATCH; ++b) {
-            const u32 differs = (code[b] ^ skip) & counted;
-            if (differs == 0) continue;
-#pragma unroll
-            for (int g = 0; g < GROUPS; ++g) {
-                const int shift = 8 * (first_group + g);
-                if ((differs >> shift & 255) != 0)
-                    atomicAdd(&cells[(g * bins_stride + (int)(code[b] >> shift & 255)) * 32], value[b]);
-            }
-        }
-    }
+    if (lane.counted != 0) add_turns<GROUPS>(lane, rows, n);
+    __syncthreads();
+    if (lane.counted != 0) empty_cells<GROUPS>(lane, bins, first_bin, out);
 }
 
 extern "C" __global__ void __launch_bounds__(1024, 1)
@@ -74,10 +144,9 @@ histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const 
           const int* __restrict__ rows, const int* __restrict__ quantised, const i64* __restrict__ table,
           const i64* __restrict__ current, int* __restrict__ histograms, const HistogramSizes sizes)
 {
-    extern __shared__ int cells[];
+    extern __shared__ __align__(16) int cells[];
     const int n_trees = sizes.n_trees, max_nodes = sizes.max_nodes, n_channels = sizes.n_channels, member = sizes.member;
-    const int groups = sizes.groups, bins_stride = sizes.bins_stride;
-    const int tree = blockIdx.z % n_trees, channel_tile = blockIdx.z / n_trees;
+    const u32 groups = sizes.groups, tree = blockIdx.z % (u32)n_trees, channel_tile = blockIdx.z / (u32)n_trees;
     const int node = node_of(table, current, tree, member, max_nodes, n_channels);
     if (node < 0) return;
     const i64* r = record(table, tree, node, max_nodes, n_channels);
@@ -85,46 +154,43 @@ histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const 
     const int per_block = max((n_node_rows + (int)gridDim.x - 1) / (int)gridDim.x, (int)MIN_ROWS);
     const int begin = min((int)blockIdx.x * per_block, n_node_rows), end = min(begin + per_block, n_node_rows);
     if (begin == end) return;
-    rows += (i64)tree * sizes.stride + r[START];
+    rows += (i64)tree * sizes.stride + r[START] + begin;
     quantised += (i64)tree * sizes.quantised_stride * n_channels;
+    const i64 slot = member == LEFT_CHILD ? 0 : (member == RIGHT_CHILD ? 1 : r[SLOT]);
+    histograms += (slot * n_trees + tree) * sizes.bins_in_tile * n_channels;
 
-    const int n_cells = groups * bins_stride * 32;
-    for (int i = threadIdx.x; i < n_cells; i += blockDim.x) cells[i] = 0;
-    __syncthreads();
+    const int n_vectors = groups * sizes.bins_stride * 32 / 4;
+    for (int i = threadIdx.x; i < n_vectors; i += blockDim.x) ((int4*)cells)[i] = make_int4(0, 0, 0, 0);
 
     // What this lane is: one channel of one word, in one of the rows that the warp takes at once.
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
-    const int tile = blockIdx.y / (4 / groups), first_group = blockIdx.y % (4 / groups) * groups;
-    const int lanes_per_row = sizes.words_per_tile * sizes.channels_per_tile, rows_at_once = 32 / lanes_per_row;
-    const int row_of_lane = lane / lanes_per_row, place = lane % lanes_per_row;
-    const int word = tile * sizes.words_per_tile + place / sizes.channels_per_tile;
-    const int channel = channel_tile * sizes.channels_per_tile + place % sizes.channels_per_tile;
+    const u32 in_warp = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
+    const u32 tile = blockIdx.y * groups / 4, first_group = blockIdx.y * groups % 4;
+    const u32 words_per_tile = sizes.words_per_tile, channels_per_tile = sizes.channels_per_tile;
+    const u32 lanes_per_row = words_per_tile * channels_per_tile, rows_at_once = 32 / lanes_per_row;
+    const u32 row_of_lane = in_warp / lanes_per_row, place = in_warp % lanes_per_row;
+    const int word = tile * words_per_tile + place / channels_per_tile;
+    const int channel = channel_tile * channels_per_tile + place % channels_per_tile;
     const bool idle = row_of_lane >= rows_at_once || word >= sizes.n_words || channel >= n_channels;
     const int w = idle ? 0 : words[sizes.first_word + word];
-
     u32 counted = 0;  // the bytes of the word whose features count
-    for (int j = 0; j < 4 && !idle; ++j)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
         if (bins_of(bins, 4 * w + j).n > 0) counted |= 255u << 8 * j;
-    if (counted != 0) {
-        const u32* column = codes + (i64)(w / BLOCK_WORDS) * sizes.n_rows * BLOCK_WORDS + w % BLOCK_WORDS;
-        const int first = begin + warp * rows_at_once + row_of_lane, step = n_warps * rows_at_once;
-        const u32 skip = skipped[w];
-        quantised += channel;
-        if (groups == 4) add_rows<4>(cells + lane, column, skip, counted, rows, quantised, n_channels, first, end, step, first_group, bins_stride);
-        else if (groups == 2) add_rows<2>(cells + lane, column, skip, counted, rows, quantised, n_channels, first, end, step, first_group, bins_stride);
-        else add_rows<1>(cells + lane, column, skip, counted, rows, quantised, n_channels, first, end, step, first_group, bins_stride);
-    }
+    const int shift = 8 * first_group;
+    const u32* column = codes + (i64)(w / BLOCK_WORDS) * sizes.n_rows * BLOCK_WORDS + w % BLOCK_WORDS;
+    const Lane lane = {(const Word*)column,
+                       quantised + channel,
+                       4 * (u32)n_channels,
+                       shift,
+                       skipped[w] >> shift,
+                       idle ? 0 : counted >> shift & ~0u >> 8 * (4 - groups),
+                       cells + in_warp,
+                       (int)(warp * rows_at_once + row_of_lane),
+                       (int)(n_warps * rows_at_once)};
     __syncthreads();
-    if (idle) return;
 
-    // A warp empties every n_warps-th bin, each lane its own cells. Rows that shared a warp meet in the same place.
-    const i64 slot = member == LEFT_CHILD ? 0 : (member == RIGHT_CHILD ? 1 : r[SLOT]);
-    int* out = histograms + (slot * n_trees + tree) * sizes.bins_in_tile * n_channels + channel;
-    for (int g = 0; g < groups; ++g) {
-        const Bins of_feature = bins_of(bins, 4 * w + first_group + g);
-        for (int bin = warp; bin < of_feature.n; bin += n_warps) {
-            const int value = cells[(g * bins_stride + bin) * 32 + lane];
-            if (value != 0) atomicAdd(&out[(i64)(of_feature.offset - sizes.first_bin + bin) * n_channels], value);
-        }
-    }
+    const int* own_bins = bins + 2 * (4 * w + first_group);
+    if (groups == 4) sum_rows<4>(lane, rows, end - begin, own_bins, sizes.first_bin, histograms + channel);
+    else if (groups == 2) sum_rows<2>(lane, rows, end - begin, own_bins, sizes.first_bin, histograms + channel);
+    else sum_rows<1>(lane, rows, end - begin, own_bins, sizes.first_bin, histograms + channel);
 }
