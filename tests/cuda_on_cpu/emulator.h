@@ -244,6 +244,15 @@ DEVICE unsigned __brev(unsigned v)
     return reversed;
 }
 
+// Four of the eight bytes of `low` and `high`: each nibble of `selector` names one by its lower three bits.
+DEVICE unsigned __byte_perm(unsigned low, unsigned high, unsigned selector)
+{
+    const unsigned long long bytes = (unsigned long long)high << 32 | low;
+    unsigned chosen = 0;
+    for (int i = 0; i < 4; ++i) chosen |= (unsigned)(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+    return chosen;
+}
+
 DEVICE int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 DEVICE unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 DEVICE long long __mul64hi(long long a, long long b) { return (long long)((__int128)a * b >> 64); }

@@ -83,6 +83,7 @@ extern "C" __global__ void integers(int* out, u64* wide)
     out[n++] = (int)__brev(1u << 4), out[n++] = __mulhi(-3, 1 << 30), out[n++] = (int)__umulhi(0x80000000u, 6u);
     out[n++] = min(-1, 2), out[n++] = max(-1, 2), out[n++] = (int)min(-1, 2u), out[n++] = (int)max(3u, 2), out[n++] = abs(-5);
     out[n++] = (int)min(3ll, -4ll), out[n++] = (int)max(3ull, 4ull), out[n++] = (int)llabs(-6ll);
+    out[n++] = (int)__byte_perm(0x03020100u, 0x07060504u, 0x4162u), out[n++] = (int)__byte_perm(0xa1b2c3d4u, 0u, 0x4442u);
     wide[0] = __umul64hi(1ull << 63, 6ull), wide[1] = (u64)__mul64hi(-(1ll << 62), 8ll);
 }
 

@@ -117,11 +117,12 @@ def test_atomics(gpu: EmulatedGpu) -> None:
 
 
 def test_integers(gpu: EmulatedGpu) -> None:
-    out, wide = run(gpu, "integers", "out:i4* wide:u8*", zeros(21), zeros(2, dtype=np.uint64), block=1)
+    out, wide = run(gpu, "integers", "out:i4* wide:u8*", zeros(23), zeros(2, dtype=np.uint64), block=1)
     counts = [8, 16, 31, 32, 0, 63, 64, 4, 0, 41, 1 << 27]
     products = [-1, 3]  # -3 * 2^30 and 6 * 2^31, over 2^32, down
     limits = [-1, 2, 2, 3, 5, -4, 4, 6]  # -1 and 2u are compared as unsigned numbers
-    assert out == counts + products + limits
+    permuted = [0x04010602, 0xB2]
+    assert out == counts + products + limits + permuted
     assert wide == [3, 2**64 - 2]
 
 
