@@ -28,9 +28,12 @@
 //             the node's, or for LEFT_CHILD and RIGHT_CHILD (histograms that are not kept) 0 and 1
 //
 // Exactness: int32; the shift rule keeps every partial sum of a channel below 2^30.
-// Limit: shared-memory atomics. MNIST's root has 47 M (row, feature) pairs, 470 M adds, of which 19 % are not skipped, some 30 % of the
-// warp instructions: 60000 rows * 261 instructions * 0.3 / (132 SMs * 1.7 GHz) = 21 us at one atomic instruction a cycle. Each word is
-// read once, 47 MB = 14 us at 3.35 TB/s, and the statistics once per tile of words from the second-level cache, 156 MB.
+// Limit: instructions. A warp row (one step of a warp, for a tile of words) takes, for sm_90 with groups = 4, 11.5 instructions, and 26
+// where a lane differs from the skipped codes and all add: 150 for the four rows of a batch (sm_75 171, sm_80 to sm_89 151, sm_100 and
+// sm_120 166), in at most 48 registers. MNIST's root has 60000 rows * 62 tiles = 3.7 M warp rows; 52 % go on, with 3.3 atomics of 4.
+// That is 24 instructions each, 89 M in all: 100 us at 4 a cycle on 132 SMs of 1.7 GHz. Below that are the atomics, 6.4 M warp
+// instructions or 28 us at one a cycle, and the bytes: codes once, 45 MB = 13 us at 3.35 TB/s, and row numbers and statistics once per
+// tile from the second-level cache, 164 MB.
 
 #include "sizes.cuh"
 
@@ -39,11 +42,12 @@ enum {
     MIN_ROWS = 128
 };
 
-// Elements of arrays. An address is one multiply-add of a pointer to such a struct; offsets of integers are first added up.
+// Elements of arrays. In an array of structs an element's address is one multiply-add; in one of integers the compiler adds up all
+// offsets first, and the array's address last.
 struct Word {
     u32 codes, others[BLOCK_WORDS - 1];
 };
-struct Batch {
+struct __align__(4 * BATCH) Batch {
     int rows[BATCH];
 };
 template <int GROUPS> struct Bin {
@@ -54,15 +58,17 @@ template <int GROUPS> struct Bin {
 struct Lane {
     const Word* words;
     const int* quantised;
+    int* histograms;
     u32 row_bytes;      // of `quantised`, and of a bin of `histograms`
-    int shift;          // the bits of a word below the features whose cells are in shared memory; shifted,
-    u32 skip, counted;  // the skipped codes, and the bytes of those of these features that count
+    int feature;        // the first in shared memory
+    int shift;          // the bits of the word below its code; shifted by them,
+    u32 skip, counted;  // the skipped codes, and the bytes of the features in shared memory that count
     int* cells;         // of each 32, the first is its own
-    int slot, n_slots;  // its turn of all that take a row of this word
+    int slot, n_slots;  // its turn of all that take rows for this word
 };
 
-// What is `bytes` apart. The bytes seem to change in a loop, or else the compiler converts them to 64 bits before it, and two such
-// factors take more instructions than two of 32.
+// An element of an array of things of `bytes` bytes. These seem to change in every step of a loop: or else the compiler converts them to
+// 64 bits before it, and a product of two such factors takes more instructions than one of 32 bits.
 template <class T> static __device__ __forceinline__ T* at(T* array, int index, u32 bytes)
 {
     asm volatile("" : "+r"(bytes));
@@ -90,13 +96,15 @@ template <int GROUPS, int N> static __device__ __forceinline__ void add_rows(con
     }
 }
 
-// Add the lane's turns of n rows: whole batches without bounds, then single rows.
+// Add the lane's turns of n rows: whole batches, which are aligned and need no bounds, and what is left before and behind, row by row.
 template <int GROUPS> static __device__ __forceinline__ void add_turns(const Lane& lane, const int* __restrict__ rows, int n)
 {
-    const Batch* batches = (const Batch*)rows;
-    const int n_batches = n / BATCH;
+    const int before = (int)(0 - (u64)rows / sizeof(int) & BATCH - 1);
+    const int n_batches = (n - before) / BATCH;  // 0 if n is less than that
+    const Batch* batches = (const Batch*)(rows + before);
     Batch next = {};
     if (lane.slot < n_batches) next = batches[lane.slot];
+#pragma unroll 1
     for (int i = lane.slot; i < n_batches;) {
         const Batch now = next;
         i += lane.n_slots;
@@ -104,21 +112,22 @@ template <int GROUPS> static __device__ __forceinline__ void add_turns(const Lan
         add_rows<GROUPS, BATCH>(lane, now.rows);
     }
 #pragma unroll 1
-    for (int i = n_batches * BATCH + lane.slot; i < n; i += lane.n_slots) add_rows<GROUPS, 1>(lane, rows + i);
+    for (int i = lane.slot; i < n - n_batches * BATCH; i += lane.n_slots)
+        add_rows<GROUPS, 1>(lane, rows + (i < before ? i : i + n_batches * BATCH));
 }
 
-// Empty the lane's own cells of every n_warps-th bin into `out`. Rows that shared a warp meet there.
+// Empty the lane's own cells of every n_warps-th bin into the histograms. Rows that shared a warp meet there.
 template <int GROUPS>
-static __device__ __forceinline__ void empty_cells(const Lane& lane, const int* __restrict__ bins, int first_bin, int* __restrict__ out)
+static __device__ __forceinline__ void empty_cells(const Lane& lane, const int* __restrict__ bins, int first_bin)
 {
     const Bin<GROUPS>* cells = (const Bin<GROUPS>*)lane.cells;
     int n_bins = 0;  // beyond a feature's own bins, its cells are 0
     int* of_feature[GROUPS];
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) {
-        const Bins own = bins_of(bins, g);
+        const Bins own = bins_of(bins, lane.feature + g);
         n_bins = max(n_bins, own.n);
-        of_feature[g] = at(out, own.offset - first_bin, lane.row_bytes);
+        of_feature[g] = at(lane.histograms, own.offset - first_bin, lane.row_bytes);
     }
     for (int bin = threadIdx.x >> 5; bin < n_bins; bin += blockDim.x >> 5) {
         int value[GROUPS];
@@ -132,11 +141,45 @@ static __device__ __forceinline__ void empty_cells(const Lane& lane, const int* 
 
 template <int GROUPS>
 static __device__ __forceinline__ void
-sum_rows(const Lane& lane, const int* __restrict__ rows, int n, const int* __restrict__ bins, int first_bin, int* __restrict__ out)
+sum_rows(const Lane& lane, const int* __restrict__ rows, int n, const int* __restrict__ bins, int first_bin)
 {
     if (lane.counted != 0) add_turns<GROUPS>(lane, rows, n);
     __syncthreads();
-    if (lane.counted != 0) empty_cells<GROUPS>(lane, bins, first_bin, out);
+    if (lane.counted != 0) empty_cells<GROUPS>(lane, bins, first_bin);
+}
+
+// What this lane is: one channel of one word, in one of the rows that the warp takes at once.
+static __device__ __forceinline__ Lane
+lane_of(const u32* __restrict__ codes, const u32* __restrict__ skipped, const int* __restrict__ words, const int* __restrict__ bins,
+        const int* __restrict__ quantised, int* histograms, int* cells, u32 channel_tile, const HistogramSizes& sizes)
+{
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5, groups = sizes.groups;
+    const u32 tile = blockIdx.y * groups / 4, first_group = blockIdx.y * groups % 4, shift = 8 * first_group;
+    const u32 words_per_tile = sizes.words_per_tile, channels_per_tile = sizes.channels_per_tile;
+    const u32 lanes_per_row = words_per_tile * channels_per_tile, rows_at_once = 32 / lanes_per_row;
+    const u32 row_of_lane = lane / lanes_per_row, place = lane % lanes_per_row;
+    const int word = tile * words_per_tile + place / channels_per_tile;
+    const int channel = channel_tile * channels_per_tile + place % channels_per_tile;
+    const bool idle = row_of_lane >= rows_at_once || word >= sizes.n_words || channel >= sizes.n_channels;
+    const int w = idle ? 0 : words[sizes.first_word + word];
+    u32 counted = 0;  // the bytes of the word whose features count
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+        if (bins_of(bins, 4 * w + j).n > 0) counted |= 255u << 8 * j;
+
+    Lane own;
+    own.words = (const Word*)(codes + (i64)(w / BLOCK_WORDS) * sizes.n_rows * BLOCK_WORDS + w % BLOCK_WORDS);
+    own.quantised = quantised + channel;
+    own.histograms = histograms + channel;
+    own.row_bytes = 4 * (u32)sizes.n_channels;
+    own.shift = shift;
+    own.skip = skipped[w] >> shift;
+    own.counted = idle ? 0 : counted >> shift & ~0u >> 8 * (4 - groups);
+    own.cells = cells + lane;
+    own.slot = warp * rows_at_once + row_of_lane;
+    own.n_slots = n_warps * rows_at_once;
+    own.feature = 4 * w + first_group;
+    return own;
 }
 
 extern "C" __global__ void __launch_bounds__(1024, 1)
@@ -161,36 +204,10 @@ histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const 
 
     const int n_vectors = groups * sizes.bins_stride * 32 / 4;
     for (int i = threadIdx.x; i < n_vectors; i += blockDim.x) ((int4*)cells)[i] = make_int4(0, 0, 0, 0);
-
-    // What this lane is: one channel of one word, in one of the rows that the warp takes at once.
-    const u32 in_warp = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
-    const u32 tile = blockIdx.y * groups / 4, first_group = blockIdx.y * groups % 4;
-    const u32 words_per_tile = sizes.words_per_tile, channels_per_tile = sizes.channels_per_tile;
-    const u32 lanes_per_row = words_per_tile * channels_per_tile, rows_at_once = 32 / lanes_per_row;
-    const u32 row_of_lane = in_warp / lanes_per_row, place = in_warp % lanes_per_row;
-    const int word = tile * words_per_tile + place / channels_per_tile;
-    const int channel = channel_tile * channels_per_tile + place % channels_per_tile;
-    const bool idle = row_of_lane >= rows_at_once || word >= sizes.n_words || channel >= n_channels;
-    const int w = idle ? 0 : words[sizes.first_word + word];
-    u32 counted = 0;  // the bytes of the word whose features count
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-        if (bins_of(bins, 4 * w + j).n > 0) counted |= 255u << 8 * j;
-    const int shift = 8 * first_group;
-    const u32* column = codes + (i64)(w / BLOCK_WORDS) * sizes.n_rows * BLOCK_WORDS + w % BLOCK_WORDS;
-    const Lane lane = {(const Word*)column,
-                       quantised + channel,
-                       4 * (u32)n_channels,
-                       shift,
-                       skipped[w] >> shift,
-                       idle ? 0 : counted >> shift & ~0u >> 8 * (4 - groups),
-                       cells + in_warp,
-                       (int)(warp * rows_at_once + row_of_lane),
-                       (int)(n_warps * rows_at_once)};
+    const Lane lane = lane_of(codes, skipped, words, bins, quantised, histograms, cells, channel_tile, sizes);
     __syncthreads();
 
-    const int* own_bins = bins + 2 * (4 * w + first_group);
-    if (groups == 4) sum_rows<4>(lane, rows, end - begin, own_bins, sizes.first_bin, histograms + channel);
-    else if (groups == 2) sum_rows<2>(lane, rows, end - begin, own_bins, sizes.first_bin, histograms + channel);
-    else sum_rows<1>(lane, rows, end - begin, own_bins, sizes.first_bin, histograms + channel);
+    if (groups == 4) sum_rows<4>(lane, rows, end - begin, bins, sizes.first_bin);
+    else if (groups == 2) sum_rows<2>(lane, rows, end - begin, bins, sizes.first_bin);
+    else sum_rows<1>(lane, rows, end - begin, bins, sizes.first_bin);
 }

@@ -21,7 +21,7 @@ from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSte
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
 from tests.backends.test_softmax import random_rows
-from tests.candidates import tight_plan
+from tests.candidates import LEAST, SMALL, tight_plan
 from tests.cuda_on_cpu import forked, mutants, sanitized
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.cuda_on_cpu.mutants import Mutant
@@ -179,6 +179,20 @@ def wide(gpu: EmulatedGpu) -> None:
         same_growth(gpu, coded(codes), lambda backend: stats_of(backend, quantised), 6)
 
 
+def parts(gpu: EmulatedGpu) -> None:
+    """Two, then one of a word's four features in shared memory at a time."""
+    rng = np.random.default_rng(8)
+    codes = rng.integers(0, 200, (8, 700))
+    codes[1:] %= np.array([[5], [9], [3], [1], [1], [7], [6]])  # two in the middle are constant, and do not count
+    codes[[1, 3]] *= rng.random((2, 700)) < 0.4
+    quantised = rng.integers(-9, 10, (700, 2)) + 5 * (codes[1] > 2)[:, None] - 4 * (codes[6:] > 3).T
+    for groups, limits in ((2, SMALL), (1, LEAST)):
+        of_group = 4 * 32 * 200
+        assert groups * of_group <= limits.shared_per_block < 2 * groups * of_group
+        gpu.limits = limits
+        same_growth(gpu, coded(codes), lambda backend: stats_of(backend, quantised), 6)
+
+
 def same_growth(gpu: EmulatedGpu, matrix: object, batch: Callable[[Backend], Stats], max_leaves: int) -> None:
     backend = CudaBackend(gpu)
     data = backend.load(matrix)  # type: ignore[arg-type]
@@ -305,33 +319,71 @@ MUTANTS = {
         growth, "init_roots", "histogram[tree * sizes.n_cells + i] = 0;", "histogram[i] = 0;"
     ),
     # ---- histogram
-    "shared memory is not cleared": planted(growth, "histogram", "i < n_cells; i += blockDim.x) cells[i] = 0;", "i < 0;) ;"),
-    "one cell too many is cleared": planted(growth, "histogram", "i < n_cells;", "i <= n_cells;"),
-    "no barrier after clearing": planted(growth, "histogram", "cells[i] = 0;\n    __syncthreads();", "cells[i] = 0;"),
+    "shared memory is not cleared": planted(
+        growth, "histogram", "i < n_vectors; i += blockDim.x) ((int4*)cells)[i] = make_int4(0, 0, 0, 0);", "i < 0;) ;"
+    ),
+    "four cells too many are cleared": planted(growth, "histogram", "i < n_vectors;", "i <= n_vectors;"),
+    "three of four cells are cleared": planted(
+        growth, "histogram", "sizes.bins_stride * 32 / 4;", "sizes.bins_stride * 24 / 4;"
+    ),
+    "no barrier after clearing": planted(
+        growth, "histogram", "channel_tile, sizes);\n    __syncthreads();", "channel_tile, sizes);"
+    ),
     "no barrier before the flush": planted(
-        growth, "histogram", "    __syncthreads();\n    if (idle) return;", "    if (idle) return;"
+        growth, "histogram", "    __syncthreads();\n    if (lane.counted", "    if (lane.counted"
     ),
     "plain addition in shared memory": planted(
         growth,
         "histogram",
-        "atomicAdd(&cells[(g * bins_stride + (int)(code[b] >> shift & 255)) * 32], value[b]);",
-        "cells[(g * bins_stride + (int)(code[b] >> shift & 255)) * 32] += value[b];",
+        "atomicAdd(bins[__byte_perm(codes[b], 0, 0x4440 + g)].cells[g], value[b]);",
+        "*bins[__byte_perm(codes[b], 0, 0x4440 + g)].cells[g] += value[b];",
     ),
     "plain addition in global memory": planted(
         growth,
         "histogram",
-        "atomicAdd(&out[(i64)(of_feature.offset - sizes.first_bin + bin) * n_channels], value);",
-        "out[(i64)(of_feature.offset - sizes.first_bin + bin) * n_channels] += value;",
+        "atomicAdd(at(of_feature[g], bin, lane.row_bytes), value[g]);",
+        "*at(of_feature[g], bin, lane.row_bytes) += value[g];",
     ),
-    "idle threads leave early": planted(growth, "histogram", "    if (counted != 0) {", "    if (counted == 0) return;\n    {"),
-    "one row too many": planted(growth, "histogram", "inside = b * step < end - i", "inside = b * step <= end - i"),
+    "idle threads leave early": planted(
+        growth,
+        "histogram",
+        "    if (lane.counted != 0) add_turns",
+        "    if (lane.counted == 0) return;\n    add_turns",
+    ),
+    "one batch too many": planted(growth, "histogram", "i < n_batches;)", "i <= n_batches;)"),
+    "one batch too many is fetched": planted(growth, "histogram", "if (i < n_batches) next", "if (i <= n_batches) next"),
+    "a batch is fetched before the last one is taken": planted(
+        growth, "histogram", "const Batch now = next;", "const Batch& now = next;"
+    ),
+    "batches are not aligned": planted(growth, "histogram", "(int)(0 - (u64)rows / sizeof(int) & BATCH - 1)", "0"),
+    "the rows behind whole batches are lost": planted(growth, "histogram", "i < n - n_batches * BATCH;", "i < before;"),
+    "the rows before whole batches are taken from them": planted(
+        growth, "histogram", "i < before ? i : i + n_batches", "i + n_batches"
+    ),
+    "all slots take the rows that are left": planted(
+        growth, "histogram", "int i = lane.slot; i < n - n_batches", "int i = 0; i < n - n_batches"
+    ),
     "half of the codes are skipped": planted(
-        growth, "histogram", "(differs >> shift & 255) != 0", "(differs >> shift & 1) != 0"
+        growth, "histogram", "(differs & 255u << 8 * g) != 0", "(differs & 1u << 8 * g) != 0"
+    ),
+    "a word's codes from its other end": planted(growth, "histogram", "0x4440 + g", "0x4440 + GROUPS - 1 - g"),
+    "the first features of a word, instead of the next": planted(
+        parts, "histogram", "GROUPS == 4 ? 0 : lane.shift", "0 * lane.shift"
+    ),
+    "the skipped codes of a word's first features": planted(parts, "histogram", "skipped[w] >> shift", "skipped[w]"),
+    "a word's first features count, instead of the next": planted(
+        parts, "histogram", "counted >> shift & ~0u", "counted & ~0u"
+    ),
+    "only the last feature's bins are emptied": planted(growth, "histogram", "n_bins = max(n_bins, own.n);", "n_bins = own.n;"),
+    "a feature's cells are emptied into all of its word": planted(
+        growth, "histogram", "cells[bin].cells[g][0]", "cells[bin].cells[0][0]"
     ),
     "the lanes left over add too": planted(
         growth, "histogram", "row_of_lane >= rows_at_once ||", "row_of_lane > rows_at_once ||"
     ),
-    "rows of the other tree": planted(growth, "histogram", "rows += (i64)tree * sizes.stride + r[START];", "rows += r[START];"),
+    "rows of the other tree": planted(
+        growth, "histogram", "rows += (i64)tree * sizes.stride + r[START] + begin;", "rows += r[START] + begin;"
+    ),
     "the other tree's statistics, for rows of its own": planted(
         own_starts,
         "histogram",
@@ -344,11 +396,9 @@ MUTANTS = {
     "features of few bins do not count": planted(
         growth, "histogram", "bins_of(bins, 4 * w + j).n > 0", "bins_of(bins, 4 * w + j).n > 6"
     ),
-    "a tile's bins start at 0": planted(
-        wide, "histogram", "of_feature.offset - sizes.first_bin + bin", "of_feature.offset + bin"
-    ),
+    "a tile's bins start at 0": planted(wide, "histogram", "own.offset - first_bin", "own.offset"),
     "channels of the first tile only": planted(
-        wide, "histogram", "channel_tile * sizes.channels_per_tile + place", "0 * sizes.channels_per_tile + place"
+        wide, "histogram", "channel_tile * channels_per_tile + place", "0 * channels_per_tile + place"
     ),
     # ---- siblings
     "siblings are added": planted(growth, "sweep", "other[i] -= own[i]", "other[i] += own[i]"),
@@ -584,6 +634,7 @@ CASES = {
     "rebel": rebel,
     "ties": ties,
     "wide": wide,
+    "parts": parts,
     "rows": rows,
 }
 
