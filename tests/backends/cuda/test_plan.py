@@ -181,7 +181,7 @@ def test_no_other_number_of_stretches_is_better(n_tiles: int, blocks_at_once: in
 
 
 def test_occupancy_by_hand() -> None:
-    # letter: 4 * 32 * 4 * 17 bytes = 8,704; six blocks and more fit, but 48 registers for 256 threads only five times in 65,536,
+    # letter: 4 * 32 * 4 * 17 bytes = 8,704; six blocks and more fit, but 48 registers for 256 threads five times in 65,536,
     # and on a T4 there are 1024 threads.
     at_once = [plan_growth(columns([17] * 16), 17, 1, 26, 9, GIB, card).blocks_at_once for card in (TURING, H100)]
     assert at_once == [4 * 40, 5 * 132]
