@@ -16,7 +16,8 @@
 #include "sizes.cuh"
 
 enum {
-    F32 = 0,
+    F16 = 0,
+    F32,
     F64,
     I8,
     I16,
@@ -28,22 +29,26 @@ enum {
     U64
 };
 
-// A float32 as float64, from its bits. CuPy compiles with -ftz=true, under which a conversion takes numbers below 2**-126 for 0.
-static __device__ __forceinline__ double from_float(u32 bits)
+// A float16 or float32 as float64, from its bits: halves have no arithmetic without the headers of CUDA, and CuPy compiles with
+// -ftz=true, under which a conversion takes floats below 2**-126 for 0.
+static __device__ __forceinline__ double from_bits(u32 bits, int exponent_bits, int fraction_bits)
 {
-    const u32 exponent = bits >> 23 & 255, fraction = bits & 0x7fffff;
+    const u32 top = (1u << exponent_bits) - 1, bias = top / 2;
+    const u32 sign = bits >> (exponent_bits + fraction_bits), exponent = bits >> fraction_bits & top;
+    const u32 fraction = bits & ((1u << fraction_bits) - 1);
     if (exponent == 0) {
-        const double unit = __longlong_as_double((i64)(1023 - 149) << 52), magnitude = (double)fraction * unit;
-        return bits >> 31 ? -magnitude : magnitude;
+        const double unit = __longlong_as_double((i64)(1024 - bias - fraction_bits) << 52), magnitude = (double)fraction * unit;
+        return sign ? -magnitude : magnitude;
     }
-    const u64 wide = exponent == 255 ? 2047 : exponent + 1023 - 127;
-    return __longlong_as_double((i64)((u64)(bits >> 31) << 63 | wide << 52 | (u64)fraction << 29));
+    const u64 wide = exponent == top ? 2047 : exponent + 1023 - bias;
+    return __longlong_as_double((i64)((u64)sign << 63 | wide << 52 | (u64)fraction << (52 - fraction_bits)));
 }
 
 static __device__ __forceinline__ double number_at(const u8* __restrict__ values, i64 at, int kind)
 {
     switch (kind) {
-        case F32: return from_float(((const u32*)values)[at]);
+        case F16: return from_bits(((const unsigned short*)values)[at], 5, 10);
+        case F32: return from_bits(((const u32*)values)[at], 8, 23);
         case F64: return ((const double*)values)[at];
         case I8: return ((const signed char*)values)[at];
         case I16: return ((const short*)values)[at];

@@ -375,10 +375,6 @@ class Array:
     def __getitem__(self, key: Any) -> Array:
         return self._like(self.layout[(*key, ...) if isinstance(key, tuple) else (key, ...)])  # never a scalar
 
-    def __setitem__(self, key: Any, value: Array) -> None:
-        target, source = self.layout[key], value.layout
-        self.data._queue(lambda: target.__setitem__(..., source))
-
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self.device.id
 

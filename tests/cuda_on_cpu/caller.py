@@ -104,9 +104,6 @@ class CupyArray(DeviceArray):
     def __getitem__(self, key: Any) -> CupyArray:
         return self._like(super().__getitem__(key))
 
-    def __setitem__(self, key: Any, values: CupyArray) -> None:
-        self.memory[key] = values.memory
-
     def view(self, dtype: Any) -> CupyArray:
         return self._like(super().view(dtype))
 

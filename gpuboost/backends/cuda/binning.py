@@ -13,7 +13,7 @@ from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.cuda.matrix import BLOCK_FEATURES, CudaMatrix
 from gpuboost.binning import BinMapper
 
-KINDS = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+KINDS = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 """Kinds of numbers that ``bin.cu`` reads, in its order."""
 
 SLAB_BYTES = 64 << 20
@@ -58,7 +58,7 @@ def plain(block: NDArray[Any]) -> NDArray[Any]:
     dtype = block.dtype.newbyteorder("=")
     if dtype.kind == "b":
         return np.ascontiguousarray(block).view(np.uint8)
-    if dtype.str[1:] not in KINDS:  # half floats are exact as floats, long doubles are compared as float64 everywhere
-        dtype = np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
+    if dtype.str[1:] not in KINDS:  # long doubles are compared as float64 everywhere
+        dtype = np.dtype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # long doubles may overflow to infinity, NaN stay NaN
         return np.ascontiguousarray(block, dtype=dtype)

@@ -317,8 +317,7 @@ class CupyGpu:
 def as_device_matrix(gpu: CupyGpu, matrix: Any) -> DeviceMatrix | None:
     """Return a caller's matrix as one on ``gpu``: see `gpuboost.backends.cuda.gpu.Gpu.adopt`.
 
-    A matrix on the same device is not copied, whatever its layout, unless it holds half floats. It must live until the work
-    that is queued with it is done.
+    A matrix on the same device is not copied, whatever its layout. It must live until the work that is queued with it is done.
 
     Parameters
     ----------
@@ -337,7 +336,7 @@ def as_device_matrix(gpu: CupyGpu, matrix: Any) -> DeviceMatrix | None:
     ValueError
         If the elements are not aligned, such as a field of packed records.
     DeviceMemoryError
-        If there is no room for the floats of half floats, or for a matrix from another device.
+        If there is no room for a matrix from another device.
     """
     if not lies_on_device(matrix):
         return None
@@ -353,10 +352,6 @@ def as_device_matrix(gpu: CupyGpu, matrix: Any) -> DeviceMatrix | None:
             array = copy_from_other_device(gpu, array)
         if array.dtype == np.bool_:
             array = array.view(np.uint8)
-        if array.dtype == np.float16:
-            floats = gpu.empty(array.shape, np.float32)
-            floats[...] = array
-            array = floats
         values = gpu.cupy.ndarray((span(array)[1],), np.uint8, array.data)
     row, column = (stride // array.dtype.itemsize for stride in array.strides)
     return DeviceMatrix(values, np.dtype(array.dtype), array.shape, (row, column))

@@ -50,7 +50,7 @@ class DeviceMatrix:
     values : device array of uint8, shape (n_bytes,)
         Its bytes, from the first element on.
     dtype : numpy.dtype
-        A float of 32 or 64 bits, or an integer.
+        A float of 16, 32 or 64 bits, or an integer.
     shape, strides : tuple of int
         Rows and columns; strides in elements.
     """

@@ -52,7 +52,7 @@ def seen(found: DeviceMatrix | None) -> NDArray[Any]:
 
 @NO_COPY
 @pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u2", "i8", "?"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u2", "i8", "?"])
 def test_a_matrix_here_is_not_copied(gpu: Gpu, dtype: str, cut: Any) -> None:
     matrix = on_device(HOST.astype(dtype))[cut]
     found = gpu.adopt(matrix)
@@ -64,11 +64,18 @@ def test_a_matrix_here_is_not_copied(gpu: Gpu, dtype: str, cut: Any) -> None:
     assert gpu.free_bytes() == gpu._memory
 
 
-@pytest.mark.parametrize("cut", CUTS)
-def test_half_floats_become_floats(gpu: Gpu, cut: Any) -> None:
-    found = gpu.adopt(on_device(HOST.astype(np.float16))[cut])
-    assert seen(found).dtype == np.float32
-    assert np.array_equal(seen(found), HOST[cut])
+EVERY_HALF = np.arange(1 << 16).astype(np.uint16).view(np.float16)
+EVERY_EXPONENT = (np.arange(1 << 9)[:, None] << 23 | [0, 1, 0x2ABCDE, 0x7FFFFF]).astype(np.uint32).view(np.float32).ravel()
+
+
+@pytest.mark.parametrize("floats", [EVERY_HALF, EVERY_EXPONENT], ids=["halves", "floats"])
+def test_floats_of_every_size_have_the_codes_of_the_host(gpu: Gpu, floats: NDArray[Any]) -> None:
+    numbers = np.unique(floats[~np.isnan(floats)].astype(np.float64))  # with subnormals and infinities
+    for cuts in np.array_split(numbers, -(-len(numbers) // 250)):  # each number is a cut once: it and its neighbours differ
+        mapper = BinMapper(cuts, np.array([0, len(cuts)]), np.array([True]))
+        with CudaBackend(gpu) as backend:
+            codes = gpu.get(backend.encode(mapper, on_device(floats[:, None])).codes)
+        assert np.array_equal(codes[0, :, 0], mapper.transform(floats[:, None]).codes[0])
 
 
 def test_elements_that_are_not_aligned(gpu: Gpu) -> None:
@@ -99,7 +106,7 @@ def test_a_matrix_on_another_device_is_brought_here(gpu: Gpu, dtype: str, cut: A
 
 def test_there_may_be_no_room() -> None:
     with pytest.raises(DeviceMemoryError):
-        Gpu(memory=50).adopt(on_device(HOST.astype(np.float16)))
+        Gpu(memory=50).adopt(on_device(HOST.astype(np.float16), 1))
 
 
 @pytest.mark.parametrize("of", [CupyArray, NumbaArray, MinimalArray, Tensor, "grad"])
