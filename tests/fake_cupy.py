@@ -49,6 +49,7 @@ class Cuda:
         self.allocated = [0] * max(1, n_devices)
         self.limit = 0
         self.current = 0
+        self.streams: list[Stream] = []
         self.stream = Stream(self)
         self.initialised = False
         self.query: Exception | None = None
@@ -61,14 +62,13 @@ class Cuda:
         self.callers_pool = MemoryPool(self)
         self.pinnable = True
         self.static_shared = 0
-        self.pending: list[Callable[[], None]] = []
         self.captured: list[Callable[[], None]] | None = None
         self.capture_error: Exception | None = None
         self.n_synchronised = 0
 
     def queue(self, work: Callable[[], None]) -> None:
-        """Do it when somebody waits; or note it, if what is queued is being captured."""
-        (self.pending if self.captured is None else self.captured).append(work)
+        """Queue work on the current stream; or note it, if what is queued is being captured."""
+        (self.stream.pending if self.captured is None else self.captured).append(work)
 
     def device_count(self) -> int:
         if self.query is not None:
@@ -91,13 +91,22 @@ class Cuda:
             raise CUDARuntimeError(2, "cudaErrorMemoryAllocation: out of memory")
         return Pinned(n_bytes)
 
-    def synchronise(self) -> None:
-        """Do what was queued."""
+    def synchronise(self, *streams: Stream) -> None:
+        """Do what was queued on these streams, or on all of them."""
         assert self.captured is None  # CUDA refuses to wait for what is being captured
         self.n_synchronised += 1
-        for work in self.pending:
-            work()
-        self.pending = []
+        for stream in streams or self.streams:
+            while stream.pending:
+                stream.pending.pop(0)()
+
+    def copy_rows(
+        self, target: int, target_pitch: int, source: int, pitch: int, width: int, height: int, kind: str, stream: Stream
+    ) -> None:
+        """What ``cudaMemcpy2DAsync`` does."""
+        assert kind == "device to host"
+        for row in range(height):
+            address = source + row * pitch
+            stream.pending.append(lambda row=row, address=address: ctypes.memmove(target + row * target_pitch, address, width))
 
     def module(self) -> types.ModuleType:
         """Return what ``import cupy`` gives on this machine."""
@@ -131,15 +140,21 @@ class Cuda:
                 getDevice=lambda: self.current,
                 runtimeGetVersion=lambda: self.runtime_version,
                 getDeviceProperties=lambda index: {"name": f"Imagined {index}".encode()},
+                memcpy2DAsync=self.copy_rows,
+                memcpyDeviceToHost="device to host",
             ),
         )
         return cupy
 
 
 class Stream:
+    """Streams do not wait for each other."""
+
     def __init__(self, cuda: Cuda, *, non_blocking: bool = False) -> None:
         self.cuda, self.is_own = cuda, non_blocking
         self.left: list[Stream] = []
+        self.pending: list[Callable[[], None]] = []
+        cuda.streams.append(self)
 
     def __enter__(self) -> Stream:
         self.left.append(self.cuda.stream)
@@ -149,8 +164,12 @@ class Stream:
     def __exit__(self, *exception: object) -> None:
         self.cuda.stream = self.left.pop()
 
+    @property
+    def ptr(self) -> Stream:
+        return self
+
     def synchronize(self) -> None:
-        self.cuda.synchronise()
+        self.cuda.synchronise(self)
 
     def begin_capture(self, mode: int) -> None:
         assert self.is_own  # the default stream cannot be captured
@@ -171,7 +190,7 @@ class Graph:
 
     def launch(self, stream: Stream) -> None:
         assert stream is self.cuda.stream
-        self.cuda.pending += self.captured
+        stream.pending += self.captured
 
 
 class Device:
@@ -377,6 +396,14 @@ class Array:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self.device.id
+
+    def get(self) -> NDArray[Any]:
+        assert self.flags.c_contiguous, "CuPy compiles a kernel for that"
+        host = np.empty(self.shape, self.dtype)
+        stream = self.device.cuda.stream
+        self.data.copy_to_host_async(host.ctypes.data, self.nbytes, stream)
+        stream.synchronize()
+        return host
 
     def view(self, dtype: Any) -> Array:
         return self._like(self.layout.view(dtype))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device
+from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device, to_numpy
 
 __all__ = ["as_type_of", "device_array", "dtype_of", "lies_on_device", "origin", "to_host"]
 
@@ -47,7 +47,7 @@ def to_host(x: Any, name: str = "the array") -> Any:
     if origin(x, ("torch",)):
         dtype_of(x, name)
         return x.numpy(force=True)  # detached, and copied from wherever it is
-    return as_cupy(device_array(x, name)).get() if lies_on_device(x) else x
+    return to_numpy(as_cupy(device_array(x, name))) if lies_on_device(x) else x
 
 
 def as_type_of(result: NDArray[Any], x: Any) -> Any:

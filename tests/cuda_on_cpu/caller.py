@@ -58,6 +58,12 @@ class Device:
         self.n_synchronised += 1
 
 
+class Address(int):
+    """A number that knows the array that it is the address of."""
+
+    traffic: Traffic
+
+
 class Pointer:
     """Like `cupy.cuda.MemoryPointer`: an address, and what keeps the memory there alive."""
 
@@ -65,8 +71,10 @@ class Pointer:
         self.address, self.owner, self.device, self.traffic = address, owner, device, traffic
 
     @property
-    def ptr(self) -> int:
-        return self.address
+    def ptr(self) -> Address:
+        address = Address(self.address)
+        address.traffic = self.traffic
+        return address
 
     def at(self, address: int) -> Pointer:
         return Pointer(address, self.owner, self.device, self.traffic)
@@ -120,7 +128,12 @@ class CupyArray(DeviceArray):
         layout = {"shape": self.shape, "strides": self.strides, "typestr": self.dtype.str}
         return {**layout, "data": (self.address, False), "version": 3, "stream": 1}
 
+    @property
+    def T(self) -> CupyArray:
+        return self._like(DeviceArray(self.memory.T))
+
     def get(self) -> NDArray[Any]:
+        assert self.flags.c_contiguous, "CuPy compiles a kernel for that"
         self.traffic.count(self.nbytes)
         return self.memory.copy()
 
@@ -208,9 +221,22 @@ def on_device(host: NDArray[Any], index: int = 0) -> CupyArray:
     return CupyArray(host.shape, host.dtype, data, host.strides)
 
 
+def memcpy2DAsync(
+    target: int, target_pitch: int, source: Address, pitch: int, width: int, height: int, kind: str, stream: str
+) -> None:
+    assert (kind, stream) == ("device to host", "current")
+    source.traffic.count(width * height)
+    for row in range(height):
+        ctypes.memmove(target + row * target_pitch, source + row * pitch, width)
+
+
 CUPY = SimpleNamespace(
+    cuda=SimpleNamespace(
+        get_current_stream=lambda: SimpleNamespace(ptr="current", synchronize=lambda: None),
+        runtime=SimpleNamespace(memcpy2DAsync=memcpy2DAsync, memcpyDeviceToHost="device to host"),
+    ),
     ndarray=CupyArray,
-    asarray=lambda x: on_device(x, Device.current) if isinstance(x, np.ndarray) else x.array,
+    asarray=lambda x: x if isinstance(x, CupyArray) else on_device(x, Device.current) if isinstance(x, np.ndarray) else x.array,
     from_dlpack=lambda x: x.__dlpack__(stream=1),
 )
 """What is used of the module ``cupy``."""

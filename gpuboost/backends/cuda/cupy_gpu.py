@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpuboost.backends.cuda import availability, fatbin, kernels
-from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device
+from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device, span
 from gpuboost.backends.cuda.gpu import DeviceMatrix, GpuArray, Limits
 from gpuboost.backends.cuda.kernels import Argument, Kernel
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
@@ -355,14 +355,6 @@ def as_device_matrix(gpu: CupyGpu, matrix: Any) -> DeviceMatrix | None:
         values = gpu.cupy.ndarray((span(array)[1],), np.uint8, array.data)
     row, column = (stride // array.dtype.itemsize for stride in array.strides)
     return DeviceMatrix(values, np.dtype(array.dtype), array.shape, (row, column))
-
-
-def span(array: GpuArray) -> tuple[int, int]:
-    """Return the first byte that a strided array covers, and the one behind the last, counted from its first element."""
-    if not array.size:
-        return 0, 0
-    ends = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
-    return sum(end for end in ends if end < 0), sum(end for end in ends if end > 0) + int(array.dtype.itemsize)
 
 
 def copy_from_other_device(gpu: CupyGpu, array: GpuArray) -> GpuArray:

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from gpuboost.backends.cuda import cupy_gpu, fatbin, kernels
-from gpuboost.backends.cuda.cupy_gpu import STAGING_BYTES, CupyGpu, span
+from gpuboost.backends.cuda.cupy_gpu import STAGING_BYTES, CupyGpu
+from gpuboost.backends.cuda.device_arrays import as_cupy, span, to_numpy
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.kernels import Kernel, signature
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
@@ -280,6 +281,35 @@ def test_halves_and_booleans(gpu: CupyGpu, index: int) -> None:
     assert np.array_equal(seen, halves)
     flags = np.arange(12).reshape(3, 4) % 3 == 0
     assert np.array_equal(adopted(gpu, on_device(gpu, flags, index)), flags)
+
+
+def offering(matrix: Array, version: int) -> Any:
+    """An array of a package that offers no more than the CUDA array interface of a version."""
+    return SimpleNamespace(wrapped=matrix, __cuda_array_interface__={"version": version})
+
+
+@pytest.mark.parametrize("kind", ["of CuPy", "with a version that names no stream"])
+@pytest.mark.parametrize("read", ["adopted", "to the host", "to the host, by columns", "adopted from another device"])
+def test_what_another_stream_makes_is_waited_for(gpu: CupyGpu, cuda: Cuda, kind: str, read: str) -> None:
+    host = np.arange(20.0).reshape(4, 5)
+    matrix = on_device(gpu, np.zeros_like(host), 0 if read == "adopted from another device" else 1)
+    with fake_cupy.Stream(cuda):
+        matrix.data.copy_from_host_async(host.ctypes.data, host.nbytes)
+    there = matrix if kind == "of CuPy" else offering(matrix, 2)
+    if read.startswith("adopted"):
+        assert np.array_equal(adopted(gpu, there), host)
+    elif read == "to the host":
+        assert np.array_equal(to_numpy(as_cupy(there)), host)
+    else:
+        assert np.array_equal(to_numpy(as_cupy(there)[:, 1:3]), host[:, 1:3])
+
+
+def test_where_the_stream_is_named_the_device_is_not_waited_for(gpu: CupyGpu, cuda: Cuda) -> None:
+    matrix = on_device(gpu, np.arange(20.0).reshape(4, 5), 1)
+    before = cuda.n_synchronised
+    as_cupy(offering(matrix, 3))  # the real cupy.asarray waits for that stream
+    as_cupy(SimpleNamespace(wrapped=matrix, __dlpack_device__=lambda: (2, 1), __dlpack__=None))  # the producer orders it
+    assert cuda.n_synchronised == before
 
 
 def test_elements_that_are_not_aligned(gpu: CupyGpu) -> None:

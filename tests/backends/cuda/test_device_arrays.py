@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.backend import CudaBackend
-from gpuboost.backends.cuda.cupy_gpu import span
-from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device
+from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device, span, to_numpy
 from gpuboost.backends.cuda.gpu import DeviceMatrix
 from gpuboost.binning import BinMapper
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
@@ -116,6 +115,33 @@ def test_every_library(gpu: Gpu, of: Any) -> None:
     assert lies_on_device(matrix)
     assert np.array_equal(seen(gpu.adopt(matrix)), HOST)
     assert array.traffic.total == 0
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("cut", [*CUTS, np.s_[:0], np.s_[:, 2], np.s_[3, ::-1], np.s_[2, 3], np.s_[2:4, 1:4]])
+def test_every_layout_comes_to_the_host_without_a_kernel(order: Any, cut: Any) -> None:
+    """The imitation of ``cupy.ndarray.get`` refuses what CuPy would compile a kernel for."""
+    host = np.asarray(HOST.astype(np.float32), order=order)
+    array = on_device(host)[cut]
+    copy = to_numpy(array)
+    assert copy.dtype == np.float32
+    assert np.array_equal(copy, host[cut])
+    assert not np.may_share_memory(copy, host)
+    assert array.traffic.total <= host.nbytes
+
+
+def test_what_is_broadcast_comes_to_the_host_once() -> None:
+    host = np.broadcast_to(np.arange(3.0), (4, 3))
+    array = on_device(host)
+    assert np.array_equal(to_numpy(array), host)
+    assert array.traffic.total == 24
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_of_some_columns_only_these_come_to_the_host(order: Any) -> None:
+    array = on_device(np.zeros((100, 7), order=order))
+    assert to_numpy(array[:, 2:5]).shape == (100, 3)
+    assert array.traffic.total == 100 * 3 * 8
 
 
 def test_what_lies_on_a_device() -> None:
