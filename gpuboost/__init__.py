@@ -14,7 +14,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError, ModelFormatError
+from gpuboost.errors import DeviceLostError, DeviceMemoryError, DeviceUnavailableError, ModelFormatError
 from gpuboost.messages import did_you_mean
 from gpuboost.registry import ALGORITHMS, __version__, estimator_class, estimator_modules
 
@@ -39,6 +39,7 @@ __all__ = [
     "ActiveLearner",
     "AdaBoostMHClassifier",
     "Checkpoint",
+    "DeviceLostError",
     "DeviceMemoryError",
     "DeviceUnavailableError",
     "GambleClassifier",

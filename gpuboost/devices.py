@@ -111,11 +111,14 @@ working: set[int] = set()
 
 def kernel_problem(index: int) -> DeviceProblem | None:
     """Return what keeps one device from being used: it is not there, or no kernel can be loaded."""
-    if index in working:
-        return None
     from gpuboost.backends.cuda.cupy_gpu import CupyGpu
     from gpuboost.backends.cuda.kernels import KERNELS
+    from gpuboost.backends.cuda.loss import LOST
 
+    if index in LOST:
+        return DeviceProblem(f"cuda:{index} has stopped working in this process ({LOST[index]})", "Start another process")
+    if index in working:
+        return None
     n_devices = availability.import_cupy().cuda.runtime.getDeviceCount()
     if index >= n_devices:
         names = f"only cuda:0 to cuda:{n_devices - 1} exist" if n_devices > 1 else "only cuda:0 exists"

@@ -7,6 +7,10 @@ class DeviceUnavailableError(RuntimeError):
     """A device was asked for by name and cannot be used. Nothing falls back in silence."""
 
 
+class DeviceLostError(DeviceUnavailableError):
+    """A device has stopped working while it was used. The message says what is left, and what to do."""
+
+
 class DeviceMemoryError(MemoryError):
     """The problem does not fit on the device. The message says what is needed, what is free, and what to change."""
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.statistics import Device
 from gpuboost.boosters.base import Booster, Problem, Round, RowState
 from gpuboost.costs.matrix import average_cost
-from gpuboost.errors import is_interrupt
+from gpuboost.errors import DeviceLostError, is_interrupt
 from gpuboost.learners.grown_tree import GrownTree
 from gpuboost.progress import Callback, Display, History, Progress
 from gpuboost.stopping import Stopping
@@ -155,6 +155,8 @@ def train(
     ------
     KeyboardInterrupt
         Only if there is no finished round to keep.
+    DeviceLostError
+        If the device stops working.
     """
     started = time.perf_counter() if started is None else started
     before = len(initial_rounds)
@@ -191,6 +193,9 @@ def train(
             raise KeyboardInterrupt from error
         result.history = {key: values[: len(result.rounds)] for key, values in result.history.items()}
         result.reason = "interrupted"
+    except DeviceLostError as error:
+        error.args = (f"{error} {what_is_lost(len(result.rounds) - before)}",)
+        raise
     finally:
         display.close()
     settle(result.history)
@@ -225,6 +230,14 @@ def reason_to_end(
     if asked_to_stop:
         return "a callback asked to stop"
     return "n_estimators reached" if len(result.rounds) >= n_rounds else ""
+
+
+def what_is_lost(n_rounds: int) -> str:
+    """Return what becomes of a training whose device has gone after ``n_rounds`` rounds."""
+    return (
+        f"The {n_rounds} rounds of this training are lost, but for those that a gpuboost.Checkpoint among its callbacks has "
+        "written to a file: load it and fit with warm_start=True to go on from there."
+    )
 
 
 def so_far(result: Training) -> Training:

@@ -65,9 +65,12 @@ class Cuda:
         self.captured: list[Callable[[], None]] | None = None
         self.capture_error: Exception | None = None
         self.n_synchronised = 0
+        self.lost: dict[int, CUDARuntimeError] = {}
+        self.freed_of_lost: list[int] = []
 
     def queue(self, work: Callable[[], None]) -> None:
         """Queue work on the current stream; or note it, if what is queued is being captured."""
+        self.check()
         (self.stream.pending if self.captured is None else self.captured).append(work)
 
     def device_count(self) -> int:
@@ -91,13 +94,21 @@ class Cuda:
             raise CUDARuntimeError(2, "cudaErrorMemoryAllocation: out of memory")
         return Pinned(n_bytes)
 
+    def check(self, device: int | None = None) -> None:
+        """Raise the error of a device that is lost; the current one by default."""
+        error = self.lost.get(self.current if device is None else device)
+        if error is not None:
+            raise type(error)(error.status, str(error))
+
     def synchronise(self, *streams: Stream) -> None:
         """Do what was queued on these streams, or on all of them."""
         assert self.captured is None  # CUDA refuses to wait for what is being captured
+        self.check()
         self.n_synchronised += 1
         for stream in streams or self.streams:
             while stream.pending:
                 stream.pending.pop(0)()
+        self.check()
 
     def copy_rows(
         self, target: int, target_pitch: int, source: int, pitch: int, width: int, height: int, kind: str, stream: Stream
@@ -190,6 +201,7 @@ class Graph:
 
     def launch(self, stream: Stream) -> None:
         assert stream is self.cuda.stream
+        self.cuda.check()
         stream.pending += self.captured
 
 
@@ -207,6 +219,7 @@ class Device:
         self.left: list[int] = []
 
     def __enter__(self) -> Device:
+        self.cuda.check(self.id)
         self.left.append(self.cuda.current)
         self.cuda.current = self.id
         return self
@@ -216,16 +229,19 @@ class Device:
 
     @property
     def mem_info(self) -> tuple[int, int]:
+        self.cuda.check(self.id)
         return self.cuda.memory - self.cuda.allocated[self.id], self.cuda.memory
 
     def synchronize(self) -> None:
-        self.cuda.synchronise()
+        with self:
+            self.cuda.synchronise()
 
 
 class Block:
     """Device memory. It counts as allocated until nobody has it, a pool included."""
 
     def __init__(self, cuda: Cuda, n_bytes: int) -> None:
+        cuda.check()
         self.cuda, self.device = cuda, cuda.current
         self.bytes = np.random.default_rng(n_bytes).integers(1, 256, n_bytes, np.uint8)
         cuda.allocated[self.device] += n_bytes
@@ -234,6 +250,8 @@ class Block:
     @staticmethod
     def free(cuda: Cuda, device: int, n_bytes: int) -> None:
         cuda.allocated[device] -= n_bytes
+        if device in cuda.lost:  # CuPy prints an error of the destructor
+            cuda.freed_of_lost.append(n_bytes)
 
 
 @dataclass(frozen=True, eq=False)

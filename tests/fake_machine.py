@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpuboost import devices
-from gpuboost.backends.cuda import availability, cupy_gpu, kernels
+from gpuboost.backends.cuda import availability, cupy_gpu, kernels, loss
 from gpuboost.backends.reference.backend import NumpyBackend
 from tests.fake_cupy import Cuda
 
@@ -48,6 +48,7 @@ class Machine:
         monkeypatch.setattr(devices, "working", set())
         monkeypatch.setattr(devices, "told", set())
         monkeypatch.setattr(cupy_gpu, "FUNCTIONS", {})
+        loss.LOST.clear()
         monkeypatch.setitem(sys.modules, "gpuboost.backends.cuda.backend", self.backend())
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         self.driver: Any = OSError("libcuda.so.1: cannot open shared object file: No such file or directory")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuboost import DeviceUnavailableError, devices
+from gpuboost import DeviceLostError, DeviceUnavailableError, devices
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import availability
 from gpuboost.backends.reference.backend import NumpyBackend
@@ -334,6 +334,22 @@ def test_a_broken_device_leaves_the_others(machine: Machine) -> None:
 
     cuda.load = load
     assert "cuda:0 does not work" in refusal(0)
+    assert open_backend(1).device == "cuda:1"
+
+
+def test_a_device_that_is_lost_is_refused_from_then_on(machine: Machine) -> None:
+    cuda = machine.usable(2)
+    gpu = open_backend("cuda").gpu  # type: ignore[attr-defined]
+    cuda.lost[0] = fake_cupy.CUDARuntimeError(719, "cudaErrorLaunchFailure: unspecified launch failure")
+    with pytest.raises(DeviceLostError):
+        gpu.put(np.zeros(3))
+    for device in ("cuda", "cuda:0"):
+        said = refusal(device)
+        assert "cuda:0 has stopped working in this process (cudaErrorLaunchFailure: unspecified launch failure)" in said
+        assert "To do: Start another process" in said
+    device, [warned] = auto()
+    assert device == "cpu"
+    assert "cuda:0 has stopped working in this process" in warned
     assert open_backend(1).device == "cuda:1"
 
 

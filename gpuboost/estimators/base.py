@@ -121,7 +121,7 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         ValueError, TypeError
             If a parameter or the data are not usable. An earlier fit of this estimator is left as it was.
         DeviceUnavailableError
-            If ``device`` cannot be used.
+            If ``device`` cannot be used; a DeviceLostError if it stops working. An earlier fit is left as it was then, too.
         """
         fitted = copy.copy(self)
         remarks = fitted._fit(X, y, sample_weight, eval_set)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +14,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpuboost.backends.cuda import availability, fatbin, kernels
+from gpuboost.backends.cuda.cupy_memory import Lease, Pool, Staging
 from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device, span
 from gpuboost.backends.cuda.gpu import DeviceMatrix, GpuArray, Limits
 from gpuboost.backends.cuda.kernels import Argument, Kernel
+from gpuboost.backends.cuda.loss import failures, notices_loss
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 SHARED_BY_DEFAULT = 48 * 1024
@@ -55,41 +56,6 @@ FUNCTIONS: dict[tuple[int, str, str], Function] = {}
 LOADING = threading.Lock()
 
 
-class Pool:
-    """A memory pool on a device, which gives all back to CUDA when it goes, and earlier what has no array once it is closed."""
-
-    def __init__(self, cupy: Any, device: Any) -> None:
-        self.blocks = cupy.cuda.MemoryPool()
-        self.device = device
-        self.closed = False
-
-    def release(self) -> None:
-        """Give what no array uses back to CUDA."""
-        with self.device:
-            self.blocks.free_all_blocks()
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
-            self.release()
-
-
-class Lease:
-    """A block of a pool in use: the owner of an array's memory.
-
-    It keeps the pool. CuPy's would else go while an exception or a caller holds arrays, and a pool that goes leaks every
-    allocation that it has divided between a living array and others.
-    """
-
-    def __init__(self, pool: Pool, block: Any) -> None:
-        self.pool, self.block = pool, block
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
-            self.block = None
-            if self.pool.closed:
-                self.pool.release()
-
-
 class CupyGpu:
     """The CUDA device ``index``, as a `gpuboost.backends.cuda.gpu.Gpu`.
 
@@ -117,12 +83,13 @@ class CupyGpu:
             threads_per_multiprocessor=attributes["MaxThreadsPerMultiProcessor"],
             registers_per_multiprocessor=attributes["MaxRegistersPerMultiprocessor"],
         )
+        self.failures = failures(cupy)
         self.pool = Pool(cupy, self.device)
-        self.staging: Any = None
-        self.staged = 0
+        self.staging: Staging | None = None
 
     # ---- memory --------------------------------------------------------------------------------------------------------------
 
+    @notices_loss
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> GpuArray:
         n_bytes = math.prod(int(n) for n in shape) * np.dtype(dtype).itemsize
         with self.device:
@@ -144,6 +111,7 @@ class CupyGpu:
             self.cupy.get_default_memory_pool().free_all_blocks()
             return self.pool.blocks.malloc(n_bytes)
 
+    @notices_loss
     def put(self, array: NDArray[Any]) -> GpuArray:
         source = np.asarray(array, order="C")
         target = self.empty(source.shape, source.dtype)
@@ -164,20 +132,22 @@ class CupyGpu:
         """
         if self.staging is None:
             try:
-                self.staging = self.cupy.cuda.alloc_pinned_memory(STAGING_BYTES)
+                self.staging = Staging(self.cupy.cuda.alloc_pinned_memory(STAGING_BYTES), self.device)
             except self.cupy.cuda.runtime.CUDARuntimeError as error:
                 if error.status != OUT_OF_MEMORY:
                     raise
                 return None
-        if self.staged + source.nbytes > STAGING_BYTES:
+        staging = self.staging
+        if staging.used + source.nbytes > STAGING_BYTES:
             self.device.synchronize()
-            self.staged = 0
-        host = np.frombuffer(self.staging, np.uint8, source.nbytes, self.staged)
+            staging.used = 0
+        host = np.frombuffer(staging.memory, np.uint8, source.nbytes, staging.used)
         host[:] = source.reshape(-1).view(np.uint8)
-        address = int(self.staging.ptr) + self.staged
-        self.staged += -(-source.nbytes // 16) * 16
+        address = int(staging.memory.ptr) + staging.used
+        staging.used += -(-source.nbytes // 16) * 16
         return address
 
+    @notices_loss
     def get(self, array: GpuArray) -> NDArray[Any]:
         # The bytes that a view spans are copied as they are and looked at with its strides here: to gather them there, CuPy
         # would compile a kernel of its own, which needs the headers of the CUDA toolkit.
@@ -195,10 +165,12 @@ class CupyGpu:
     def address(self, array: GpuArray) -> int:
         return int(array.data.ptr)
 
+    @notices_loss
     def zero(self, array: GpuArray) -> None:
         with self.device:
             array.data.memset_async(0, array.nbytes)
 
+    @notices_loss
     def capture(self, queue: Callable[[], None]) -> Any | None:
         if os.environ.get(GRAPHS) == "0":
             return None
@@ -210,17 +182,20 @@ class CupyGpu:
                     queue()
                 finally:
                     graph = stream.end_capture()
-            except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+            except self.failures as error:
                 logging.getLogger("gpuboost").info("a growth is queued launch by launch, as it cannot be captured: %s", error)
         return graph
 
+    @notices_loss
     def replay(self, graph: Any) -> None:
         with self.device:
             graph.launch(self.cupy.cuda.get_current_stream())
 
+    @notices_loss
     def adopt(self, matrix: Any) -> DeviceMatrix | None:
         return as_device_matrix(self, matrix)
 
+    @notices_loss
     def free_bytes(self) -> int:
         with self.device:
             self.cupy.get_default_memory_pool().free_all_blocks()
@@ -230,16 +205,14 @@ class CupyGpu:
             return min(free, limit - int(blocks.used_bytes())) if limit else free
 
     def close(self) -> None:
-        with self.device:
-            if self.staging is not None:
-                self.device.synchronize()
-                self.staging, self.staged = None, 0
-            self.pool.closed = True
-            self.pool.release()
-            self.pool = Pool(self.cupy, self.device)
+        self.staging = None
+        self.pool.closed = True
+        self.pool.release()
+        self.pool = Pool(self.cupy, self.device)
 
     # ---- kernels -------------------------------------------------------------------------------------------------------------
 
+    @notices_loss
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
     ) -> None:
@@ -306,7 +279,7 @@ class CupyGpu:
             )
         if isinstance(error, cuda.driver.CUDADriverError) and error.status in WRONG_BINARY:
             return f"the driver refuses what NVRTC compiled ({error}). Upgrade CuPy with NVRTC, or the driver."
-        if isinstance(error, (cuda.driver.CUDADriverError, cuda.runtime.CUDARuntimeError)):
+        if isinstance(error, self.failures):
             return None
         if isinstance(error, OSError):
             return f"CuPy cannot keep compiled kernels ({error}). Set CUPY_CACHE_DIR to a folder that can be written."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from gpuboost.backends.cuda.growth import ASK_EVERY
 from gpuboost.backends.cuda.kernels import KERNELS
 from gpuboost.backends.cuda.launch import launch, prepare
 from gpuboost.backends.frontier import GrowthScope
-from gpuboost.errors import DeviceMemoryError
+from gpuboost.errors import DeviceLostError, DeviceMemoryError
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 
 SMALL_DEVICE = Limits(n_multiprocessors=2, shared_per_block=227 * 1024, shared_per_multiprocessor=1024 * 1024)
@@ -138,6 +139,38 @@ def test_memory_is_given_back_after_an_exception(emulated: Devices) -> None:
     with pytest.raises(RuntimeError, match="from a callback"):
         gpuboost.fit(X, y, n_estimators=5, device="emulated", callbacks=[fail])
     assert emulated.used() == 0
+
+
+def test_a_device_that_is_lost_in_the_middle(emulated: Devices, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    X, y = problem()
+    model = gpuboost.AdaBoostMHClassifier(n_estimators=2, device="emulated").fit(X, y)
+    before, get = model.ensemble_.digest(), EmulatedGpu.get
+
+    def crash(gpu: EmulatedGpu, array: Any) -> Any:
+        raise DeviceLostError("cuda:0 has stopped working (cudaErrorLaunchFailure).")
+
+    def lose(progress: Any) -> None:
+        if progress.n_rounds == 5:
+            monkeypatch.setattr(EmulatedGpu, "get", crash)
+
+    path = tmp_path / "model.checkpoint"
+    model.set_params(n_estimators=8, callbacks=[gpuboost.Checkpoint(path, every=4), lose])
+    with pytest.raises(DeviceLostError) as caught:
+        model.fit(X, y)
+    assert str(caught.value) == (
+        "cuda:0 has stopped working (cudaErrorLaunchFailure). The 5 rounds of this training are lost, but for those that a "
+        "gpuboost.Checkpoint among its callbacks has written to a file: "
+        "load it and fit with warm_start=True to go on from there."
+    )
+    del caught  # whose frames hold arrays
+    assert model.ensemble_.digest() == before  # the earlier fit
+    assert emulated.used() == 0
+    monkeypatch.setattr(EmulatedGpu, "get", get)
+    resumed = gpuboost.load(path)
+    assert resumed.n_estimators_ == 4
+    resumed.set_params(warm_start=True, device="cpu").fit(X, y)
+    whole = gpuboost.AdaBoostMHClassifier(n_estimators=8, device="cpu").fit(X, y)
+    assert resumed.ensemble_.digest() == whole.ensemble_.digest()
 
 
 def test_an_interrupt_keeps_the_rounds_so_far(emulated: Devices) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import threading
@@ -14,18 +15,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuboost.backends.cuda import cupy_gpu, fatbin, kernels
+from gpuboost.backends.cuda import cupy_gpu, fatbin, kernels, loss
 from gpuboost.backends.cuda.cupy_gpu import STAGING_BYTES, CupyGpu
 from gpuboost.backends.cuda.device_arrays import as_cupy, span, to_numpy
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.kernels import Kernel, signature
-from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
+from gpuboost.errors import DeviceLostError, DeviceMemoryError, DeviceUnavailableError
 from tests import fake_cupy
 from tests.fake_cupy import Array, Cuda, current_device
 
 ONE = Kernel("one", "first", signature("x:i4*"), 256)
 TWO = Kernel("two", "first", signature("x:i4*"), 256)
 OTHER = Kernel("other", "second", signature("x:i4*"), 256)
+CRASH = fake_cupy.CUDADriverError(700, "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered")
 
 
 @pytest.fixture
@@ -35,6 +37,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cuda]:
         (tmp_path / f"{file}.cu").write_text(f"// {file}\n")
     monkeypatch.setattr(kernels, "source_folder", lambda: tmp_path)
     monkeypatch.setattr(cupy_gpu, "FUNCTIONS", {})
+    loss.LOST.clear()
     monkeypatch.delenv(fatbin.VARIABLE, raising=False)
     cuda = Cuda(2)
     monkeypatch.setitem(sys.modules, "cupy", cuda.module())
@@ -213,6 +216,14 @@ def test_closing_waits_for_what_is_still_read_from_the_host(gpu: CupyGpu) -> Non
     array = gpu.put(np.arange(5))
     gpu.close()
     assert gpu.get(array).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_dropping_it_waits_for_what_is_still_read_from_the_host(cuda: Cuda) -> None:
+    gpu, reader = CupyGpu(1), CupyGpu(1)
+    array = gpu.put(np.arange(5))
+    del gpu
+    gc.collect()
+    assert reader.get(array).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_the_limit_of_the_pool_counts(gpu: CupyGpu, cuda: Cuda) -> None:
@@ -465,13 +476,77 @@ def test_kernels_that_cannot_be_compiled(gpu: CupyGpu, cuda: Cuda, error: Except
     launch(gpu, ONE)  # the failure is not kept
 
 
-@pytest.mark.parametrize(
-    "error", [fake_cupy.CUDADriverError(700, "CUDA_ERROR_ILLEGAL_ADDRESS"), fake_cupy.CUDARuntimeError(999, "unknown")]
-)
-def test_other_errors_of_cuda_are_not_taken_for_the_compilers(gpu: CupyGpu, cuda: Cuda, error: Exception) -> None:
+@pytest.mark.parametrize("error", [fake_cupy.CUDADriverError(304, "CUDA_ERROR_OPERATING_SYSTEM"), CRASH])
+def test_other_errors_of_cuda_are_not_taken_for_the_compilers(gpu: CupyGpu, cuda: Cuda, error: Any) -> None:
     cuda.load = failing(error)
-    with pytest.raises(type(error), match=str(error)):
+    for use in (gpu.load, lambda kernel: launch(gpu, kernel)):
+        with pytest.raises(DeviceLostError if use != gpu.load and error is CRASH else type(error), match=str(error)):
+            use(ONE)
+
+
+# ---- a device that is lost ---------------------------------------------------------------------------------------------------
+
+
+USES: dict[str, Any] = {
+    "launch": lambda gpu, array: launch(gpu, ONE),
+    "put": lambda gpu, array: gpu.put(np.zeros(3)),
+    "put much": lambda gpu, array: gpu.put(np.zeros(STAGING_BYTES)),
+    "get": lambda gpu, array: gpu.get(array),
+    "zero": lambda gpu, array: gpu.zero(array),
+    "empty": lambda gpu, array: gpu.empty((1 << 10,), np.uint8),
+    "adopt": lambda gpu, array: gpu.adopt(array.reshape(5, 2)),
+    "free_bytes": lambda gpu, array: gpu.free_bytes(),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("error", [CRASH, fake_cupy.CUDARuntimeError(999, "cudaErrorUnknown: unknown error")])
+def test_whatever_notices_that_a_device_is_lost_says_so(gpu: CupyGpu, cuda: Cuda, error: Any, use: str) -> None:
+    array = gpu.put(np.zeros((10,)))
+    gpu.load(ONE)
+    cuda.lost[1] = error
+    with pytest.raises(DeviceLostError, match=r"^cuda:1 has stopped working \(.*start another\. nvidia-smi") as caught:
+        USES[use](gpu, array)
+    assert str(error) in str(caught.value)
+    assert isinstance(caught.value.__cause__, type(error))
+    assert list(loss.LOST.items()) == [(1, str(error))]
+
+
+def test_a_crash_of_a_kernel_shows_when_its_result_is_fetched(gpu: CupyGpu, cuda: Cuda) -> None:
+    cuda.kernels["one"] = lambda x: cuda.lost.update({1: CRASH})
+    array = gpu.put(np.zeros(3))
+    launch(gpu, ONE)
+    with pytest.raises(DeviceLostError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+        gpu.get(array)
+
+
+@pytest.mark.parametrize("noticed", ["by a use", "by close", "by nobody"])
+def test_a_lost_device_goes_in_silence(cuda: Cuda, noticed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    gpu, other = CupyGpu(1), CupyGpu(0)
+    arrays = [gpu.put(np.zeros(3)), gpu.empty((1000,), np.uint8)]
+    arrays.pop()
+    cuda.lost[1] = CRASH
+    if noticed == "by a use":
+        with pytest.raises(DeviceLostError):
+            gpu.get(arrays[0])
+    if noticed != "by nobody":
+        gpu.close()
+    arrays.clear()
+    del gpu
+    gc.collect()
+    assert said == []
+    assert cuda.freed_of_lost == []  # CuPy would print an error for each
+    assert other.get(other.put(np.arange(3))).tolist() == [0, 1, 2]  # as well as before
+    assert cuda.current == 0
+
+
+def test_errors_that_leave_the_device_usable_stay_as_they_are(gpu: CupyGpu, cuda: Cuda) -> None:
+    cuda.lost[1] = wrong = fake_cupy.CUDADriverError(1, "CUDA_ERROR_INVALID_VALUE: invalid argument")
+    with pytest.raises(fake_cupy.CUDADriverError, match=str(wrong)):
         launch(gpu, ONE)
+    assert not loss.LOST
 
 
 # ---- compiled ahead ----------------------------------------------------------------------------------------------------------
