@@ -8,11 +8,9 @@ import platform
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-import click
-import numpy as np
 
 from gpuboost.backends.cuda import availability
 from gpuboost.backends.cuda.availability import DeviceProblem, attempt, dotted
@@ -22,6 +20,17 @@ from gpuboost.registry import __version__
 Report = dict[str, Any]
 """Facts by title: text, numbers, or dictionaries of them."""
 
+NEEDED = {
+    "numpy": "numpy",
+    "numba": "numba",
+    "scikit-learn": "sklearn",
+    "click": "click",
+    "joblib": "joblib",
+    "tqdm": "tqdm",
+    "pyarrow": "pyarrow",
+}
+"""The distributions that gpuboost needs, and their modules. The doctor gets along without each of them."""
+
 REINSTALL = "Install gpuboost-ml again; if that does not help, please report it with this output"
 
 
@@ -30,8 +39,9 @@ def examine() -> Report:
     report: Report = {
         "gpuboost": __version__,
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-        "numpy": np.__version__,
+        "numpy": attempt(lambda: version("numpy")),
         "numba": attempt(lambda: version("numba")),
+        "missing packages": missing(),
         "CPU threads": attempt(threads),
         "NVIDIA driver": driver(),
         "device files": ", ".join(availability.device_files()) or "none",
@@ -52,6 +62,12 @@ def examine() -> Report:
 
 
 # ---- facts -------------------------------------------------------------------------------------------------------------------
+
+
+def missing() -> str:
+    """Return which of the packages that gpuboost needs are not installed, and how to get them."""
+    names = [name for name, module in NEEDED.items() if find_spec(module) is None]
+    return f"{', '.join(names)} (pip install {' '.join(names)})" if names else "none"
 
 
 def threads() -> int:
@@ -160,6 +176,8 @@ def verdict(train: Callable[[], str]) -> Report:
 
 def digest(device: str) -> str:
     """Train on a tiny table with ties, missing values and three classes, and return the model's digest."""
+    import numpy as np
+
     from gpuboost.registry import estimator_class
 
     rng = np.random.default_rng(0)
@@ -181,6 +199,8 @@ def cuda_digest(cpu: Report) -> str:
 
 def run_kernel() -> None:
     """Run the kernel that numbers the rows, and look at its result."""
+    import numpy as np
+
     from gpuboost.backends.cuda.cupy_gpu import CupyGpu
     from gpuboost.backends.cuda.launch import launch
 
@@ -233,8 +253,5 @@ def describe(device: Report) -> str:
 def main(*, as_json: bool) -> int:
     """Print the report; return 0 if CUDA can be used, else 1."""
     report = examine()
-    if as_json:
-        click.echo(json.dumps(report, indent=2))
-    else:
-        click.echo("\n".join(lines(report)))
+    print(json.dumps(report, indent=2) if as_json else "\n".join(lines(report)), flush=True)
     return 0 if report["CUDA"]["usable"] else 1

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpuboost import DeviceUnavailableError, __version__, devices, doctor
+from gpuboost.__main__ import main as command_line
 from gpuboost.backends.cuda import fatbin, kernels
 from gpuboost.cli import main
 from tests import fake_cupy
@@ -107,6 +108,56 @@ def test_cupy_that_cannot_be_imported(machine: Machine) -> None:
     facts = report()
     assert "NVRTC" not in facts
     assert facts["CUDA"]["problem"].startswith("CuPy cannot be imported")
+
+
+@pytest.fixture
+def without_click(machine: Machine) -> Machine:
+    for name in [name for name in sys.modules if name.startswith(("click.", "gpuboost.cli"))]:
+        machine.monkeypatch.delitem(sys.modules, name)
+    machine.monkeypatch.setitem(sys.modules, "click", None)
+    return machine
+
+
+def test_without_click_the_doctor_works(without_click: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    without_click.usable()
+    without_click.monkeypatch.setattr(sys, "argv", ["gpuboost", "doctor", "--json"])
+    with pytest.raises(SystemExit) as ended:
+        command_line()
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["missing packages"] == "click (pip install click)"
+    assert facts["CPU"] == facts["CUDA"] == {"usable": True, "digest": doctor.digest("numpy")}
+    assert ended.value.code == 0
+
+
+@pytest.mark.parametrize("words", [[], ["fit", "data.csv"], ["--help"]])
+def test_without_click_other_commands_say_so(without_click: Machine, words: list[str]) -> None:
+    without_click.monkeypatch.setattr(sys, "argv", ["gpuboost", *words])
+    with pytest.raises(SystemExit) as ended:
+        command_line()
+    assert "the command line needs the package click, which is not installed" in str(ended.value.code)
+    assert "pip install click" in str(ended.value.code)
+
+
+def test_an_error_in_the_command_line_is_not_taken_for_a_missing_package(machine: Machine) -> None:
+    machine.monkeypatch.setitem(sys.modules, "gpuboost.cli", None)
+    with pytest.raises(ModuleNotFoundError, match=r"gpuboost\.cli"):
+        command_line()
+
+
+def test_with_nothing_but_python() -> None:
+    modules = sorted(doctor.NEEDED.values())
+    block = f"import sys; sys.modules.update(dict.fromkeys({modules})); import runpy; "
+    for words in (["doctor"], ["demo"]):
+        run_it = f"sys.argv = {['gpuboost', *words]}; runpy.run_module('gpuboost', run_name='__main__')"
+        result = subprocess.run([sys.executable, "-c", block + run_it], capture_output=True, text=True, check=False)
+        assert result.returncode == 1
+        assert "Traceback" not in result.stderr
+        if words == ["doctor"]:
+            assert f"missing packages      {', '.join(doctor.NEEDED)} (pip install {' '.join(doctor.NEEDED)})" in result.stdout
+            assert "CPU: not usable: ModuleNotFoundError: " in result.stdout
+            assert "CUDA: not usable: " in result.stdout
+        else:
+            assert result.stderr.startswith("Error: the command line needs the package ")
 
 
 def test_another_model_on_cuda(machine: Machine) -> None:

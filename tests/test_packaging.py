@@ -13,6 +13,8 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import gpuboost
+from gpuboost import doctor
+from gpuboost.__main__ import main
 from gpuboost.backends.cuda import availability, kernels
 from gpuboost.registry import ALGORITHMS
 
@@ -87,6 +89,15 @@ def test_no_other_extra_brings_cupy() -> None:
         "cuda12",
         "cuda13",
     ]
+
+
+def test_the_doctor_misses_what_the_package_needs() -> None:
+    assert list(doctor.NEEDED) == [Requirement(line).name for line in PYPROJECT["project"]["dependencies"]]
+
+
+def test_the_command_is_what_the_module_runs() -> None:
+    """Its import needs no other package, so that it can say what is missing."""
+    assert PYPROJECT["project"]["scripts"] == {"gpuboost": f"{main.__module__}:{main.__name__}"}
 
 
 def test_the_toolkit_is_of_the_wheels_cuda() -> None:

@@ -351,6 +351,27 @@ def test_a_launch_runs_on_its_device(gpu: CupyGpu, cuda: Cuda) -> None:
     assert (module.code, module.options) == ("// first\n", kernels.OPTIONS)
 
 
+def test_two_devices_take_turns(cuda: Cuda) -> None:
+    cuda.kernels["one"] = lambda x: x.data.bytes(4).view("i4").__iadd__(1)
+    gpus = [CupyGpu(0), CupyGpu(1)]
+    with current_device(cuda, 1):
+        arrays = [gpu.put(np.array([10 * gpu.index], np.int32)) for gpu in gpus]
+        for gpu, array in zip(gpus * 2, arrays * 2, strict=True):
+            gpu.launch(ONE, (1, 1, 1), 32, (array,), 0)
+        assert [launched[0] for launched in cuda.launches] == [0, 1, 0, 1]
+        assert [array.device.id for array in arrays] == [0, 1]
+        assert [gpu.get(array).tolist() for gpu, array in zip(gpus, arrays, strict=True)] == [[2], [12]]
+        assert cuda.allocated == [4, 4]
+        from_other = gpus[0].adopt(arrays[1].reshape(1, 1))
+        assert from_other is not None
+        assert gpus[0].get(from_other.values).view(np.int32).tolist() == [12]
+        del from_other
+        arrays.pop(0)
+        gpus[0].close()
+        assert cuda.allocated == [0, 4]
+        assert gpus[1].get(arrays[0]).tolist() == [12]
+
+
 def test_kernels_are_loaded_once_per_device(cuda: Cuda) -> None:
     for _ in range(3):
         gpu = CupyGpu(0)
