@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuboost import devices
-from gpuboost.backends.cuda import availability, cupy_gpu, kernels, loss
+from gpuboost.backends.cuda import availability, cupy_gpu, fatbin, kernels, loss
 from gpuboost.backends.reference.backend import NumpyBackend
-from tests.fake_cupy import Cuda
+from tests.fake_cupy import Cuda, RawModule
 
 
 class CudaBackend(NumpyBackend):
@@ -72,6 +74,28 @@ class Machine:
         cuda = self.cupy("cupy-cuda13x", n_devices=n_devices)
         cuda.kernels["init_roots"] = number_rows
         return cuda
+
+    def without_nvrtc(self, n_devices: int = 1) -> Cuda:
+        """Make it a machine where CUDA works, but CuPy cannot compile."""
+        cuda = self.usable(n_devices)
+        cuda.nvrtc_version = missing = RuntimeError("CuPy failed to load libnvrtc.so.13")
+
+        def load(module: RawModule) -> None:
+            if module.code is not None:
+                raise missing
+
+        cuda.load = load
+        return cuda
+
+    def fatbins(self, folder: Path) -> None:
+        """Compile all kernels ahead."""
+        files = {}
+        for file in {kernel.file for kernel in kernels.KERNELS.values()}:
+            path = folder / f"{file}.fatbin"
+            path.write_text(f"machine code of {file}")
+            files[file] = {"source": fatbin.fingerprint(file), "fatbin": fatbin.checksum(path)}
+        (folder / fatbin.MANIFEST).write_text(json.dumps({"architectures": [90], "files": files}))
+        self.monkeypatch.setenv(fatbin.VARIABLE, str(folder))
 
     def spec(self, name: str) -> object | None:
         assert name == "cupy"

@@ -18,7 +18,8 @@ import pytest
 
 from gpuboost import DeviceLostError, DeviceUnavailableError, devices
 from gpuboost.backends.base import Backend
-from gpuboost.backends.cuda import availability
+from gpuboost.backends.cuda import availability, fatbin
+from gpuboost.backends.cuda.kernels import KERNELS
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.devices import open_backend
 from tests import fake_cupy
@@ -31,6 +32,7 @@ INSTALL_NVRTC = 'pip install "cuda-toolkit[nvrtc,cudart]==13.*"'
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    monkeypatch.delenv(fatbin.VARIABLE, raising=False)
     machine = Machine(monkeypatch)
     yield machine
     monkeypatch.undo()
@@ -167,9 +169,12 @@ def forked_by_somebody_else(machine: Machine) -> None:
 
 
 def no_nvrtc(machine: Machine) -> None:
-    cuda = machine.usable()
-    cuda.nvrtc_version = RuntimeError("CuPy failed to load libnvrtc.so.13")
-    cuda.load = failing(RuntimeError("CuPy failed to load libnvrtc.so.13"))
+    machine.without_nvrtc()
+
+
+def no_nvrtc_for_cupy_13(machine: Machine) -> None:
+    machine.without_nvrtc()
+    machine.distributions = [("cupy-cuda13x", "13.6.0")]
 
 
 def device_out_of_order(machine: Machine) -> None:
@@ -223,6 +228,7 @@ TROUBLES: list[tuple[Callable[[Machine], None], list[str], bool]] = [
     (driver_out_of_order, ["unknown error", "nvidia-smi"], True),
     (forked_by_somebody_else, ["forked", "spawn", 'device="cpu"'], True),
     (no_nvrtc, ["cuda:0: CuPy cannot compile", "libnvrtc", INSTALL_NVRTC, "NVRTC none (CuPy failed", "CUDA devices 1"], True),
+    (no_nvrtc_for_cupy_13, ["cannot compile", "libnvrtc", f'pip install "cupy-cuda13x>=14" {INSTALL_NVRTC[12:]}'], True),
     (device_out_of_order, ["cuda:0 does not work", "cudaErrorDevicesUnavailable", "nvidia-smi"], True),
     (cupy_is_broken, ["CuPy cannot be imported (ImportError: libfoo.so)", "-y cupy-cuda13x && " + INSTALL_13], True),
     (cupy_left_a_folder, ["CuPy cannot be imported", "-y cupy-cuda13x && " + INSTALL_13], True),
@@ -258,10 +264,30 @@ def test_what_is_missing_is_said_once_and_the_remedy_names_it(machine: Machine) 
 
 def test_an_old_cupy_is_refused_by_its_version(machine: Machine) -> None:
     machine.usable()
-    machine.distributions = [("cupy-cuda12x", "13.6.0")]
+    machine.distributions = [("cupy-cuda12x", "12.3.0")]
     said = refusal("cuda")
-    assert "cupy-cuda12x 13.6.0 is too old: 14 or newer is needed" in said
+    assert "cupy-cuda12x 12.3.0 is too old: 13 or newer is needed" in said
     assert "pip install -U cupy-cuda12x" in said
+
+
+@pytest.mark.parametrize("version", ["13.6.0", "14.2.0", "of unknown version"])
+def test_a_cupy_that_compiles_will_do(machine: Machine, version: str) -> None:
+    machine.usable()
+    machine.distributions = [("cupy-cuda12x", version)]
+    assert open_backend("cuda").device == "cuda:0"
+
+
+@pytest.mark.parametrize("version", ["13.6.0", "14.2.0"])
+def test_kernels_compiled_ahead_need_no_compiler(machine: Machine, version: str, tmp_path: Path) -> None:
+    cuda = machine.without_nvrtc()
+    machine.distributions = [("cupy-cuda13x", version)]
+    assert "CuPy cannot compile" in refusal("cuda")
+    machine.fatbins(tmp_path)
+    gpu = open_backend("cuda").gpu  # type: ignore[attr-defined]
+    for kernel in KERNELS.values():
+        gpu.load(kernel)
+    assert {Path(module.path).parent for module in cuda.modules if module.path} == {tmp_path}
+    assert [module for module in cuda.modules[1:] if not module.path] == []  # the first is of the refusal
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,18 @@ def test_with_nothing_but_python() -> None:
             assert result.stderr.startswith("Error: the command line needs the package ")
 
 
+def test_kernels_compiled_ahead_on_a_machine_that_cannot_compile(machine: Machine, tmp_path: Path) -> None:
+    machine.without_nvrtc()
+    facts = report()
+    assert (facts["NVRTC"], facts["CUDA"]["usable"]) == ("none (CuPy failed to load libnvrtc.so.13)", False)
+    assert "CuPy cannot compile" in facts["CUDA"]["problem"]
+    machine.fatbins(tmp_path)
+    facts = report()
+    assert (facts["NVRTC"], facts["CUDA"]["usable"]) == ("none (CuPy failed to load libnvrtc.so.13)", True)
+    n_files = len({kernel.file for kernel in kernels.KERNELS.values()})
+    assert facts["kernels"].startswith(f"{n_files} of {n_files} files are compiled ahead, for sm_90")
+
+
 def test_another_model_on_cuda(machine: Machine) -> None:
     machine.usable()
     right = doctor.digest

@@ -21,8 +21,11 @@ from typing import Any
 
 OLDEST_CUDA = 12000
 """The oldest CUDA version, as CUDA counts them, for which there is a CuPy that we support."""
-OLDEST_CUPY = 14
-"""The oldest CuPy that finds the parts of the CUDA toolkit where pip puts them."""
+OLDEST_CUPY = 13
+"""The oldest CuPy for NumPy 2."""
+CUPY_FOR_PIP = 14
+"""The oldest CuPy that finds the parts of the CUDA toolkit where pip puts them. An earlier one needs an installed toolkit, or
+kernels that were compiled ahead."""
 
 INITIALIZATION_ERROR, NO_DEVICE = 3, 100
 """Statuses of the CUDA run-time."""
@@ -107,7 +110,19 @@ def install() -> str:
     """Return the command that installs what the driver can use. It needs no index or checkout that has this package."""
     version = driver()[0]
     major = 12 if version is not None and version < 13000 else 13
-    return f'pip install "cupy-cuda{major}x>={OLDEST_CUPY}" {toolkit(major)}'
+    return f'pip install "cupy-cuda{major}x>={CUPY_FOR_PIP}" {toolkit(major)}'
+
+
+def install_compiler(major: int) -> str:
+    """Return the command that installs what the CuPy that is here, for this CUDA, compiles kernels with."""
+    outdated = [f'"{name}>={CUPY_FOR_PIP}"' for name, number in cupy_distributions().items() if is_before(number, CUPY_FOR_PIP)]
+    return " ".join(["pip install", *outdated, toolkit(major)])
+
+
+def is_before(version: str, major: int) -> bool:
+    """Whether a version is known, and is one before ``major``."""
+    number = re.match(r"\d+", version)
+    return number is not None and int(number[0]) < major
 
 
 @functools.cache
@@ -190,7 +205,7 @@ def installation_problem() -> DeviceProblem | None:
     if not wheels:
         return DeviceProblem("CuPy is not installed", install())
     ((wheel, number),) = wheels.items()
-    if (major := re.match(r"\d+", number)) and int(major[0]) < OLDEST_CUPY:
+    if is_before(number, OLDEST_CUPY):
         return DeviceProblem(f"{wheel} {number} is too old: {OLDEST_CUPY} or newer is needed", f"Run: pip install -U {wheel}")
     built_for = re.search(r"cuda(\d\d)x", wheel)
     if built_for and int(built_for[1]) > version // 1000:

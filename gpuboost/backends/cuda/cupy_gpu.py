@@ -284,7 +284,7 @@ class CupyGpu:
         if isinstance(error, OSError):
             return f"CuPy cannot keep compiled kernels ({error}). Set CUPY_CACHE_DIR to a folder that can be written."
         major = cuda.runtime.runtimeGetVersion() // 1000
-        return f"CuPy cannot compile ({error}). Install NVRTC and the CUDA headers: pip install {availability.toolkit(major)}"
+        return f"CuPy cannot compile ({error}). Install NVRTC and the CUDA headers: {availability.install_compiler(major)}"
 
 
 def as_device_matrix(gpu: CupyGpu, matrix: Any) -> DeviceMatrix | None:
