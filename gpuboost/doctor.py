@@ -209,8 +209,9 @@ def run_kernel() -> None:
     try:
         rows = gpu.empty((1, n_rows), np.int32)
         table = gpu.empty((1, max_nodes, 10 + 2 * n_channels), np.int64)
-        current = gpu.empty((1,), np.int64)
-        launch(gpu, "init_roots", (4, 1), (rows, table, current, None, None, n_rows, n_rows, max_nodes, n_channels))
+        current, histogram = gpu.empty((1,), np.int64), gpu.empty((1,), np.int32)
+        sizes = {"n_started": n_rows, "n_cells": 1, "stride": n_rows, "max_nodes": max_nodes, "n_channels": n_channels}
+        launch(gpu, "init_roots", (4, 1), (rows, table, current, None, None, histogram, sizes))
         if not np.array_equal(gpu.get(rows)[0], np.arange(n_rows)):
             raise RuntimeError("a kernel ran and gave a wrong result; the device or its driver is at fault")
     finally:
