@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.gpu import DeviceMatrix, Gpu
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
-from gpuboost.backends.cuda.launch import launch
+from gpuboost.backends.cuda.launch import MAX_GRID, launch
 from gpuboost.backends.cuda.matrix import BLOCK_FEATURES, CudaMatrix
 from gpuboost.binning import BinMapper
+from gpuboost.errors import DeviceMemoryError
 
 KINDS = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 """Kinds of numbers that ``bin.cu`` reads, in its order."""
+
+MAX_COLUMNS, MAX_ROWS = BLOCK_FEATURES * MAX_GRID[1], 2**31 - 1
+"""Columns that a launch has blocks for, and rows that 32 bits number."""
 
 SLAB_BYTES = 64 << 20
 """Host matrices are sent by slabs of rows of about this size."""
@@ -27,6 +31,11 @@ def encode(gpu: Gpu, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None) -
     n_rows, n_columns = X.shape
     if n_columns != mapper.n_features:
         raise ValueError(f"X has {n_columns} columns, but the bins were fitted on {mapper.n_features}")
+    if n_rows > MAX_ROWS or n_columns > MAX_COLUMNS:
+        raise DeviceMemoryError(
+            f"X has {n_rows:,} rows and {n_columns:,} columns, but a CUDA device takes at most {MAX_ROWS:,} rows and "
+            f'{MAX_COLUMNS:,} columns; use device="cpu"'
+        )
     n_rows = n_rows if rows is None else len(rows)
     codes = gpu.empty((-(-n_columns // BLOCK_FEATURES), n_rows, BLOCK_FEATURES), np.uint8)
     cuts, offsets = gpu.put(mapper.cut_values), gpu.put(mapper.cut_offsets)

@@ -29,6 +29,8 @@ SWEEP_BYTES = 4 * 8
 """Shared memory that the sweeps take for a channel: an int32 for each of its eight warps."""
 SWEEP_STATIC_BYTES = 256
 """More than the rest of the shared memory of the sweeps."""
+MAX_TREES = 65_535
+"""Trees that grow together: an axis of many grids."""
 MEMORY_SHARE = 0.8
 """The share of the free memory that histograms may take."""
 
@@ -200,12 +202,14 @@ def plan_growth(
     Raises
     ------
     DeviceMemoryError
-        If not even the features of one word fit, or the sums of all channels do not fit the shared memory of a block.
+        If not even the features of one word fit, the sums of all channels do not fit the shared memory of a block, or there
+        are too many trees for a launch.
     """
+    check_batch(n_trees)
     shared = SWEEP_BYTES * n_channels + SWEEP_STATIC_BYTES
     if shared > limits.shared_per_block:
         raise DeviceMemoryError(
-            f"{n_channels} channels need {shared:,} bytes of shared memory, but a block of the device has "
+            f"{n_channels} channels, one a class, need {shared:,} bytes of shared memory, but a block of the device has "
             f'{limits.shared_per_block:,}; use device="cpu"'
         )
     bin_bytes = 4 * n_trees * n_channels
@@ -227,6 +231,15 @@ def plan_growth(
     block = 256 if side_by_side >= 4 else 512 if side_by_side >= 2 else 1024
     at_once = resident_blocks(block, shared, limits) * limits.n_multiprocessors
     return GrowthPlan(tiles, kept, n_slots, lanes, groups, bins_stride, block, at_once)
+
+
+def check_batch(n_trees: int) -> None:
+    """Raise a DeviceMemoryError if so many trees cannot grow together."""
+    if n_trees > MAX_TREES:
+        raise DeviceMemoryError(
+            f"a round grows {n_trees:,} trees together, but a launch has room for {MAX_TREES:,}. A tree a class, or a pair of "
+            'classes in a search of the base class, which n_candidates limits; or use device="cpu"'
+        )
 
 
 def resident_blocks(block: int, shared_bytes: int, limits: Limits) -> int:

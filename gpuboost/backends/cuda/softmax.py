@@ -10,6 +10,7 @@ from gpuboost.array_types import IntArray
 from gpuboost.backends.cuda.gpu import GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import launch
+from gpuboost.backends.cuda.plan import check_batch
 from gpuboost.backends.cuda.results import Pending
 from gpuboost.backends.cuda.rows import CudaRows
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
@@ -58,6 +59,7 @@ class CudaSoftmax(CudaRows):
         self, rows: SoftmaxRows, pairs: IntArray, shifts: Shifts, counts: Counts, weights: GpuArray | None = None
     ) -> Stats:
         (n_rows, n_classes), n_trees = rows.p.shape, len(pairs)
+        check_batch(n_trees)
         n_channels = 3 + (weights is not None)
         quantised = self.gpu.empty((n_trees, n_rows, n_channels), np.int32)
         sums = self.results.reserve(2 * n_channels - 1)

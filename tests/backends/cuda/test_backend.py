@@ -12,6 +12,7 @@ import pytest
 
 import gpuboost
 from gpuboost import devices
+from gpuboost.backends.cuda import binning, plan
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import ASK_EVERY
@@ -139,6 +140,31 @@ def test_memory_is_given_back_after_an_exception(emulated: Devices) -> None:
     with pytest.raises(RuntimeError, match="from a callback"):
         gpuboost.fit(X, y, n_estimators=5, device="emulated", callbacks=[fail])
     assert emulated.used() == 0
+
+
+def test_trees_beyond_a_launch_are_refused_before_it(emulated: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MAX_TREES", 5)
+    X, y = problem(n_classes=4)  # six pairs of classes
+    options = {"algorithm": "abc-boost", "n_estimators": 2, "device": "emulated"}
+    with pytest.raises(DeviceMemoryError, match="a round grows 6 trees together, but a launch has room for 5"):
+        gpuboost.fit(X, y, **options)
+    assert gpuboost.fit(X, y, n_candidates=1, **options).device_ == "emulated"
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MAX_COLUMNS", 5), ("MAX_ROWS", 299)])
+def test_matrices_beyond_a_launch_are_refused_before_it(
+    emulated: Devices, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    assert (binning.MAX_COLUMNS, binning.MAX_ROWS) == (1_048_560, 2_147_483_647)
+    X, y = problem()
+    model = gpuboost.fit(X, y, n_estimators=1, device="emulated")
+    monkeypatch.setattr(binning, limit, most)
+    for use in (model.predict, lambda X: model.fit(X, y)):
+        with pytest.raises(DeviceMemoryError, match=f"X has 300 rows and 6 columns, but .*{most} .*device=.cpu") as caught:
+            use(X)
+        del caught
+    assert emulated.used() == 0
+    assert model.set_params(device="cpu").fit(X, y).device_ == "cpu"
 
 
 def test_a_device_that_is_lost_in_the_middle(emulated: Devices, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -134,8 +134,14 @@ def test_the_least_memory() -> None:
 def test_channels_beyond_the_shared_memory_of_a_block() -> None:
     # An int32 for each of eight warps and channels, and 256 bytes: (65536 - 256) / 32 = 2040 channels.
     assert plan_growth(columns([4]), 4, 1, 2040, 2, GIB, TURING).kept
-    with pytest.raises(DeviceMemoryError, match=r"2041 channels need 65,568 bytes .* has 65,536; use device"):
+    with pytest.raises(DeviceMemoryError, match=r"2041 channels, one a class, need 65,568 bytes .* has 65,536; use device"):
         plan_growth(columns([4]), 4, 1, 2041, 2, GIB, TURING)
+
+
+def test_trees_beyond_a_launch() -> None:
+    assert plan_growth(columns([4]), 4, 65_535, 3, 2, GIB, TURING).kept
+    with pytest.raises(DeviceMemoryError, match=r"grows 65,536 trees together.*room for 65,535.*n_candidates.*device=\"cpu\""):
+        plan_growth(columns([4]), 4, 65_536, 3, 2, GIB, TURING)
 
 
 @given(
