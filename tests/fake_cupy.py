@@ -66,6 +66,7 @@ class Cuda:
         self.capture_error: Exception | None = None
         self.n_synchronised = 0
         self.lost: dict[int, CUDARuntimeError] = {}
+        self.can_make_lost_current = False
         self.freed_of_lost: list[int] = []
 
     def queue(self, work: Callable[[], None]) -> None:
@@ -219,7 +220,8 @@ class Device:
         self.left: list[int] = []
 
     def __enter__(self) -> Device:
-        self.cuda.check(self.id)
+        if not self.cuda.can_make_lost_current:
+            self.cuda.check(self.id)
         self.left.append(self.cuda.current)
         self.cuda.current = self.id
         return self
@@ -310,6 +312,11 @@ class MemoryPool:
         self.free: list[Piece] = []
         self.used = 0
         cuda.arenas.append(self.free)  # a pool that goes does not free what it holds
+        weakref.finalize(self, self.go, cuda, self.free)
+
+    @staticmethod
+    def go(cuda: Cuda, free: list[Piece]) -> None:
+        cuda.freed_of_lost += [piece.stop - piece.start for piece in free if piece.device in cuda.lost]  # or does it?
 
     def malloc(self, n_bytes: int) -> Pointer:
         fitting = [piece for piece in self.free if piece.stop - piece.start >= n_bytes]
@@ -473,6 +480,7 @@ class RawKernel:
         self.allowed.append(n)
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...], *, shared_mem: int = 0) -> None:
+        self.cuda.check()
         if shared_mem > self.max_dynamic_shared_size_bytes:
             raise CUDADriverError(1, "CUDA_ERROR_INVALID_VALUE: invalid argument")
         self.cuda.launches.append((self.cuda.current, self.name, grid, block, shared_mem))

@@ -40,18 +40,17 @@ def as_cupy(x: Any) -> GpuArray:
         raise DeviceUnavailableError(f"{message}. Install CuPy, or pass a NumPy array.") from error
     if hasattr(x, "detach"):  # PyTorch exports no tensors that require gradients
         x = x.detach()
+    by_dlpack = hasattr(x, "__dlpack__") and not isinstance(x, cupy.ndarray)
     try:
-        if hasattr(x, "__dlpack__") and not isinstance(x, cupy.ndarray):
-            return cupy.from_dlpack(x)
-        array = cupy.asarray(x)  # a CuPy array as it is
-        if array is x or x.__cuda_array_interface__.get("version", 0) < 3:
-            array.device.synchronize()
-        return array
+        array = cupy.from_dlpack(x) if by_dlpack else cupy.asarray(x)  # a CuPy array as it is
     except Exception as error:
         if type(error).__name__ != "CUDARuntimeError":
             raise
         message = f"the {type(x).__name__} lies on a CUDA device, and CUDA does not work here: {error}"
         raise DeviceUnavailableError(f"{message}. Pass a NumPy array.") from error
+    if array is x or not (by_dlpack or x.__cuda_array_interface__.get("version", 0) >= 3):
+        array.device.synchronize()
+    return array
 
 
 def to_numpy(array: GpuArray) -> NDArray[Any]:

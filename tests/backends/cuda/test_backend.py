@@ -13,6 +13,7 @@ import pytest
 import gpuboost
 from gpuboost import devices
 from gpuboost.backends.cuda import binning, plan
+from gpuboost.backends.cuda import launch as launching
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.growth import ASK_EVERY
@@ -146,8 +147,10 @@ def test_trees_beyond_a_launch_are_refused_before_it(emulated: Devices, monkeypa
     monkeypatch.setattr(plan, "MAX_TREES", 5)
     X, y = problem(n_classes=4)  # six pairs of classes
     options = {"algorithm": "abc-boost", "n_estimators": 2, "device": "emulated"}
-    with pytest.raises(DeviceMemoryError, match="a round grows 6 trees together, but a launch has room for 5"):
-        gpuboost.fit(X, y, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(launching, "MAX_GRID", (2**31 - 1, 5, 5))
+        with pytest.raises(DeviceMemoryError, match="a round grows 6 trees together, but a launch has room for 5"):
+            gpuboost.fit(X, y, **options)
     assert gpuboost.fit(X, y, n_candidates=1, **options).device_ == "emulated"
 
 

@@ -509,12 +509,13 @@ def test_other_errors_of_cuda_are_not_taken_for_the_compilers(gpu: CupyGpu, cuda
 
 
 USES: dict[str, Any] = {
-    "launch": lambda gpu, array: launch(gpu, ONE),
+    "launch": lambda gpu, array: gpu.launch(ONE, (1, 1, 1), 32, (array,), 0),
+    "replay": lambda gpu, array: gpu.replay(fake_cupy.Graph(gpu.cupy.cuda.get_current_stream().cuda, [])),
     "put": lambda gpu, array: gpu.put(np.zeros(3)),
     "put much": lambda gpu, array: gpu.put(np.zeros(STAGING_BYTES)),
     "get": lambda gpu, array: gpu.get(array),
     "zero": lambda gpu, array: gpu.zero(array),
-    "empty": lambda gpu, array: gpu.empty((1 << 10,), np.uint8),
+    "empty": lambda gpu, array: gpu.empty((2 * STAGING_BYTES,), np.uint8),
     "adopt": lambda gpu, array: gpu.adopt(array.reshape(5, 2)),
     "free_bytes": lambda gpu, array: gpu.free_bytes(),
 }
@@ -522,15 +523,25 @@ USES: dict[str, Any] = {
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("error", [CRASH, fake_cupy.CUDARuntimeError(999, "cudaErrorUnknown: unknown error")])
-def test_whatever_notices_that_a_device_is_lost_says_so(gpu: CupyGpu, cuda: Cuda, error: Any, use: str) -> None:
-    array = gpu.put(np.zeros((10,)))
+@pytest.mark.parametrize("can_be_made_current", [True, False])
+def test_whatever_notices_that_a_device_is_lost_says_so(
+    gpu: CupyGpu, cuda: Cuda, error: Any, use: str, can_be_made_current: bool
+) -> None:
+    array, spare = gpu.put(np.zeros(10)), gpu.empty((STAGING_BYTES,), np.uint8)
+    del spare  # the pool has it for who puts
     gpu.load(ONE)
-    cuda.lost[1] = error
+    cuda.lost[1], cuda.can_make_lost_current = error, can_be_made_current
     with pytest.raises(DeviceLostError, match=r"^cuda:1 has stopped working \(.*start another\. nvidia-smi") as caught:
         USES[use](gpu, array)
     assert str(error) in str(caught.value)
     assert isinstance(caught.value.__cause__, type(error))
     assert list(loss.LOST.items()) == [(1, str(error))]
+
+
+def test_a_capture_notices_that_a_device_is_lost(gpu: CupyGpu, cuda: Cuda) -> None:
+    cuda.lost[1] = CRASH
+    with pytest.raises(DeviceLostError):
+        gpu.capture(lambda: None)
 
 
 def test_a_crash_of_a_kernel_shows_when_its_result_is_fetched(gpu: CupyGpu, cuda: Cuda) -> None:
