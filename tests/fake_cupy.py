@@ -129,7 +129,7 @@ class Cuda:
             return lambda *args, **kwargs: cls(self, *args, **kwargs)
 
         cupy.ndarray = Array
-        cupy.asarray = lambda x: x if isinstance(x, Array) else x.wrapped
+        cupy.asarray = lambda x: x.wrapped  # of its own arrays on other devices it makes copies
         cupy.from_dlpack = lambda x: x.wrapped
         cupy.RawModule = bound(RawModule)
         cupy.get_default_memory_pool = lambda: self.callers_pool

@@ -236,7 +236,7 @@ CUPY = SimpleNamespace(
         runtime=SimpleNamespace(memcpy2DAsync=memcpy2DAsync, memcpyDeviceToHost="device to host"),
     ),
     ndarray=CupyArray,
-    asarray=lambda x: x if isinstance(x, CupyArray) else on_device(x, Device.current) if isinstance(x, np.ndarray) else x.array,
+    asarray=lambda x: on_device(x, Device.current) if isinstance(x, np.ndarray) else x.array,
     from_dlpack=lambda x: x.__dlpack__(stream=1),
 )
 """What is used of the module ``cupy``."""

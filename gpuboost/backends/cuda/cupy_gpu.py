@@ -18,7 +18,7 @@ from gpuboost.backends.cuda.cupy_memory import Lease, Pool, Staging
 from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device, span
 from gpuboost.backends.cuda.gpu import DeviceMatrix, GpuArray, Limits
 from gpuboost.backends.cuda.kernels import Argument, Kernel
-from gpuboost.backends.cuda.loss import failures, notices_loss
+from gpuboost.backends.cuda.loss import failures, notices_loss, refuse_lost
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
 
 SHARED_BY_DEFAULT = 48 * 1024
@@ -165,10 +165,13 @@ class CupyGpu:
     def address(self, array: GpuArray) -> int:
         return int(array.data.ptr)
 
-    @notices_loss
     def zero(self, array: GpuArray) -> None:
-        with self.device:
-            array.data.memset_async(0, array.nbytes)
+        try:
+            with self.device:
+                array.data.memset_async(0, array.nbytes)
+        except self.failures as error:
+            refuse_lost(self, error)
+            raise
 
     @notices_loss
     def capture(self, queue: Callable[[], None]) -> Any | None:
@@ -212,17 +215,20 @@ class CupyGpu:
 
     # ---- kernels -------------------------------------------------------------------------------------------------------------
 
-    @notices_loss
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
     ) -> None:
-        with self.device:
-            function = FUNCTIONS.get((self.index, kernel.file, kernel.name)) or self.load(kernel)
-            if shared_bytes > function.shared_bytes:
-                with LOADING:  # the number follows the deed: other threads go by it
-                    function.call.max_dynamic_shared_size_bytes = max(function.shared_bytes, shared_bytes)
-                    function.shared_bytes = max(function.shared_bytes, shared_bytes)
-            function.call(grid, (block,), arguments, shared_mem=shared_bytes)
+        try:  # a decorator would take longer than all else that is ours here
+            with self.device:
+                function = FUNCTIONS.get((self.index, kernel.file, kernel.name)) or self.load(kernel)
+                if shared_bytes > function.shared_bytes:
+                    with LOADING:  # the number follows the deed: other threads go by it
+                        function.call.max_dynamic_shared_size_bytes = max(function.shared_bytes, shared_bytes)
+                        function.shared_bytes = max(function.shared_bytes, shared_bytes)
+                function.call(grid, (block,), arguments, shared_mem=shared_bytes)
+        except self.failures as error:
+            refuse_lost(self, error)
+            raise
 
     def load(self, kernel: Kernel) -> Function:
         """Return a kernel, loaded from a fatbin of the same source if there is one, compiled if not.

@@ -38,17 +38,20 @@ def as_cupy(x: Any) -> GpuArray:
     except ImportError as error:
         message = f"the {type(x).__name__} lies on a CUDA device, and reading it there needs CuPy: {error}"
         raise DeviceUnavailableError(f"{message}. Install CuPy, or pass a NumPy array.") from error
+    if isinstance(x, cupy.ndarray):
+        x.device.synchronize()
+        return x
     if hasattr(x, "detach"):  # PyTorch exports no tensors that require gradients
         x = x.detach()
-    by_dlpack = hasattr(x, "__dlpack__") and not isinstance(x, cupy.ndarray)
+    by_dlpack = hasattr(x, "__dlpack__")
     try:
-        array = cupy.from_dlpack(x) if by_dlpack else cupy.asarray(x)  # a CuPy array as it is
+        array = cupy.from_dlpack(x) if by_dlpack else cupy.asarray(x)
     except Exception as error:
         if type(error).__name__ != "CUDARuntimeError":
             raise
         message = f"the {type(x).__name__} lies on a CUDA device, and CUDA does not work here: {error}"
         raise DeviceUnavailableError(f"{message}. Pass a NumPy array.") from error
-    if array is x or not (by_dlpack or x.__cuda_array_interface__.get("version", 0) >= 3):
+    if not by_dlpack and x.__cuda_array_interface__.get("version", 0) < 3:
         array.device.synchronize()
     return array
 

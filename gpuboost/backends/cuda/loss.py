@@ -24,19 +24,24 @@ def failures(cupy: Any) -> tuple[type[Exception], ...]:
 
 
 def notices_loss(method: Method) -> Method:
-    """Let a method of `gpuboost.backends.cuda.cupy_gpu.CupyGpu` say so where it finds that the device is lost."""
+    """Let a method of `gpuboost.backends.cuda.cupy_gpu.CupyGpu` do `refuse_lost` where it meets an error of CUDA."""
 
     @functools.wraps(method)
     def guarded(gpu: Any, *arguments: Any) -> Any:
         try:
             return method(gpu, *arguments)
         except gpu.failures as error:
-            if error.status not in STATUSES:
-                raise
-            LOST[gpu.index] = str(error)
-            raise DeviceLostError(
-                f"{gpu.label} has stopped working ({error}), and this process can use it no more: start another. nvidia-smi, "
-                "and the lines with Xid in the log of the system (dmesg), tell whether the device is broken."
-            ) from error
+            refuse_lost(gpu, error)
+            raise
 
     return guarded  # type: ignore[return-value]
+
+
+def refuse_lost(gpu: Any, error: Any) -> None:
+    """Raise a DeviceLostError if an error of CUDA means that the device is lost."""
+    if error.status in STATUSES:
+        LOST[gpu.index] = str(error)
+        raise DeviceLostError(
+            f"{gpu.label} has stopped working ({error}), and this process can use it no more: start another. nvidia-smi, "
+            "and the lines with Xid in the log of the system (dmesg), tell whether the device is broken."
+        ) from error
