@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.gpu import data
 from benchmarks.gpu.boosting import LEAVES, fit_bins, problem_on
 from benchmarks.gpu.machine import Card, Emulation
-from benchmarks.gpu.step import Skip, Step
+from benchmarks.gpu.step import Skip, Step, is_lost
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.frontier import Frontier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
@@ -75,6 +75,8 @@ def three_ways(step: Step, machine: Card | Emulation) -> dict[str, Any]:
     except Skip as reason:
         remark = str(reason)
     except Exception as error:
+        if is_lost(error):
+            raise
         step.problem(f"graph: {type(error).__name__}: {error}")
     expected, differ = grower.result(grower.direct()), []
     for name, way in ways.items():

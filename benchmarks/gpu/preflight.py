@@ -1,0 +1,235 @@
+"""The step preflight: what is missing, a line for each; it stops the run only where nothing could be measured.
+
+It needs nothing but Python's own library to say so, and warms what is slow the first time, before the clock starts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu.step import HOPELESS, Step, run
+
+NEEDED = ("numpy", "numba", "sklearn", "click", "joblib", "tqdm")
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+FOR_A_STEP = {
+    "pytest": "the step conformance fails",
+    "torch": "no tensors of PyTorch are adopted",
+    "nvidia-smi": "the card's state is not known",
+    "compute-sanitizer": "the step sanitizer is skipped",
+}
+"""Modules and programs that one step needs, and what comes of it if there is none."""
+DISK_BYTES = 1 << 30
+
+
+class Preflight:
+    """What is found on the way.
+
+    Attributes
+    ----------
+    fatal : list of str
+        Why nothing can be measured.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self.step, self.fatal = step, list[str]()
+
+    def check(self, what: str, check: Callable[[], str | None], *, fatal: bool = False) -> None:
+        """Note what a check says is missing, or the error with which it ends."""
+        begun = time.perf_counter()
+        try:
+            missing = check()
+        except Exception as error:
+            missing = f"{what}: {type(error).__name__}: {error}"
+        print(f"{what}: {time.perf_counter() - begun:.1f} s", flush=True)
+        if missing is None:
+            return
+        line = " ".join(f"missing: {missing}".split())[:300]
+        if fatal:
+            self.fatal.append(line)
+            self.step.problem(line)
+        else:
+            self.step.say(line)
+
+
+# ---- what is shipped ---------------------------------------------------------------------------------------------------------
+
+
+def pip(folder: Path, *arguments: str) -> str | None:
+    """Install from a folder; return pip's last word if it fails."""
+    command = [sys.executable, "-m", "pip", "install", "--no-index", "--find-links", str(folder), "--disable-pip-version-check"]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr, sep="\n", flush=True)
+    return (
+        None if done.returncode == 0 else (done.stderr.strip().splitlines() or [f"pip ends with status {done.returncode}"])[-1]
+    )
+
+
+def install(found: Preflight, folder: Path) -> None:
+    """Install the wheels of a folder: all at once, or if that fails one by one, so that one does not keep out the others."""
+    wheels = sorted(map(str, folder.glob("*.whl")))
+    if not wheels:
+        found.check("wheels", lambda: f"wheels in {folder}")
+    elif pip(folder, *wheels) is not None:
+        for wheel in wheels:
+            problem = pip(folder, "--no-deps", wheel)
+            if problem is not None:
+                found.check("wheels", lambda wheel=wheel, problem=problem: f"{Path(wheel).name}: {problem}")  # type: ignore[misc]
+    importlib.invalidate_caches()
+
+
+# ---- checks: each returns what is missing ------------------------------------------------------------------------------------
+
+
+def imports(name: str) -> str | None:
+    importlib.import_module(name)
+    return None
+
+
+def usable_card() -> str | None:
+    """Return why CUDA cannot be used, as the library itself says it."""
+    from gpuboost.devices import device_problem
+
+    problem = device_problem(None)
+    return None if problem is None else f"a usable card: {problem.reason}. {problem.advice}"
+
+
+def compiled_kernels() -> str | None:
+    """Return which kernels can neither be loaded nor compiled."""
+    from gpuboost.backends.cuda import fatbin, kernels
+
+    matching, n_files = fatbin.matching()
+    if matching == n_files:
+        return None
+    try:
+        import cupy
+
+        code = 'extern "C" __global__ void nothing() {}'
+        cupy.RawModule(code=code, options=kernels.OPTIONS).get_function("nothing")
+    except Exception as error:
+        return f"kernels: {n_files - matching} of {n_files} files have no fatbin in {fatbin.folder()}, and NVRTC fails: {error}"
+    return None
+
+
+def compiler() -> str | None:
+    """Return that only fatbins can be run, if it is so."""
+    import cupy
+
+    try:
+        cupy.RawModule(code='extern "C" __global__ void nothing() {}').get_function("nothing")
+    except Exception as error:
+        return f"NVRTC: only fatbins run, without the micro-benchmarks' kernels ({error})"
+    return None
+
+
+def warm_loops() -> str | None:
+    """Compile the loops of the CPU backend that the trainings run."""
+    import numpy as np
+
+    import gpuboost
+
+    X, y = np.arange(120.0).reshape(40, 3) % 7, np.arange(40) % 3
+    gpuboost.fit(X, y, device="cpu", n_estimators=2)
+    for dtype in (np.uint8, np.int16):
+        gpuboost.fit(X.astype(dtype), y, device="cpu", n_estimators=2, max_leaf_nodes=3, eval_set=(X.astype(dtype), y))
+    return None
+
+
+def kept_loops() -> str | None:
+    """Return that compiled loops are not kept, if it is so."""
+    from gpuboost.backends.cpu.jit import copy
+
+    folder = getattr(getattr(copy, "_cache", None), "cache_path", None)
+    if folder and os.access(folder, os.W_OK):
+        return None
+    return "a folder for compiled loops: every step compiles them; set NUMBA_CACHE_DIR"
+
+
+def data_file(folder: Path, name: str, arrays: tuple[str, ...]) -> str | None:
+    """Read a data file whole; return what it lacks."""
+    import numpy as np
+
+    path = folder / name
+    if not path.exists():
+        return f"{path}: data of that shape are made"
+    with np.load(path) as z:
+        lacking = [key for key in arrays if key not in z]
+        if not lacking:
+            for key in arrays:
+                len(z[key])
+    return f"{path}: it has no {', '.join(lacking)}" if lacking else None
+
+
+def disk(folder: Path) -> str | None:
+    """Write a megabyte; return that little is left, if it is so."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(1 << 20))
+        file.flush()
+        os.fsync(file.fileno())
+    free = shutil.disk_usage(folder).free
+    return None if free >= DISK_BYTES else f"space: {free >> 20} MiB are free in {folder}"
+
+
+def one_step_needs(name: str) -> str | None:
+    if "-" in name:
+        there = shutil.which(name) is not None
+    else:
+        there = importlib.util.find_spec(name) is not None
+    return None if there else f"{name}: {FOR_A_STEP[name]}"
+
+
+# ---- all ---------------------------------------------------------------------------------------------------------------------
+
+
+def installed(name: str) -> str | None:
+    try:
+        return version(DISTRIBUTIONS.get(name, name))
+    except PackageNotFoundError:
+        return None
+
+
+def on_card(found: Preflight) -> None:
+    """Check what a card needs; the first thing that is missing hides the others."""
+    for what, check in {"CuPy": lambda: imports("cupy"), "card": usable_card, "kernels": compiled_kernels}.items():
+        found.check(what, check, fatal=True)
+        if found.fatal:
+            return
+    found.check("compiler", compiler)
+
+
+def main(step: Step) -> None:
+    found = Preflight(step)
+    if step.wheels is not None:
+        install(found, step.wheels)
+    versions: dict[str, Any] = {name: installed(name) for name in (*NEEDED, *FOR_A_STEP)}
+    numbers = ", ".join(f"{name} {number}" for name, number in versions.items() if number)
+    step.say(f"Python {sys.version.split()[0]}, {numbers}")
+    for name in NEEDED:
+        found.check(name, lambda name=name: imports(name), fatal=True)  # type: ignore[misc]
+    found.check("disk", lambda: disk(step.folder), fatal=True)
+    if not found.fatal and not step.dry_run:
+        on_card(found)
+    if found.fatal:
+        step.say("nothing can be measured here")
+        sys.exit(HOPELESS)
+    for name in FOR_A_STEP:
+        found.check(name, lambda name=name: one_step_needs(name))  # type: ignore[misc]
+    if step.data_dir is not None:
+        folder = step.data_dir
+        found.check("mnist.npz", lambda: data_file(folder, "mnist.npz", ("X_train", "y_train", "X_test", "y_test")))
+        found.check("covtype.npz", lambda: data_file(folder, "covtype.npz", ("X", "y")))
+    found.check("the CPU's loops", warm_loops)
+    found.check("the CPU's loops on disk", kept_loops)
+
+
+if __name__ == "__main__":
+    run("preflight", main)
