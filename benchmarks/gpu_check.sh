@@ -103,12 +103,12 @@ fi
 SECONDS=0 shares=0
 for name in "${names[@]}"; do shares=$((shares + SHARE[$name])); done
 for name in "${names[@]}"; do
-    time=$(((seconds - RESERVE - SECONDS) * SHARE[$name] / shares))
+    given=$(((seconds - RESERVE - SECONDS) * SHARE[$name] / shares))
     shares=$((shares - SHARE[$name]))
-    if ((time < 1)); then
+    if ((given < 1)); then
         summary "$name" "out of time" 0 0
     else
-        run_step "$name" "$time"
+        run_step "$name" "$given"
     fi
 done
 cat "$dir/summary.txt"

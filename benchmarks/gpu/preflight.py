@@ -6,12 +6,14 @@ It needs nothing but Python's own library to say so, and warms what is slow the 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -48,12 +50,14 @@ class Preflight:
         begun = time.perf_counter()
         try:
             missing = check()
+            line = missing and f"missing: {missing}"
         except Exception as error:
-            missing = f"{what}: {type(error).__name__}: {error}"
+            traceback.print_exc()
+            line = f"{what} cannot be had: {type(error).__name__}: {error}"
         print(f"{what}: {time.perf_counter() - begun:.1f} s", flush=True)
-        if missing is None:
+        if line is None:
             return
-        line = " ".join(f"missing: {missing}".split())[:300]
+        line = " ".join(line.split())[:300]
         if fatal:
             self.fatal.append(line)
             self.step.problem(line)
@@ -91,8 +95,18 @@ def install(found: Preflight, folder: Path) -> None:
 
 
 def imports(name: str) -> str | None:
-    importlib.import_module(name)
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        return f"{name}: {error}"
     return None
+
+
+def driver() -> str | None:
+    from gpuboost.backends.cuda import availability
+
+    version, remark = availability.driver()
+    return None if version else f"an NVIDIA driver: {remark}"
 
 
 def usable_card() -> str | None:
@@ -144,6 +158,20 @@ def warm_loops() -> str | None:
     return None
 
 
+def warm_card() -> str | None:
+    """Compile the kernels of two trainings, which CuPy keeps on disk; return that the CPU trains other models, if it is so."""
+    import numpy as np
+
+    import gpuboost
+
+    X, y = np.arange(1200.0).reshape(400, 3) % 7, np.arange(400) % 3
+    for algorithm in ("adaboost-mh", "abc-boost"):
+        models = [gpuboost.fit(X, y, algorithm=algorithm, device=device, n_estimators=3) for device in ("cuda", "cpu")]
+        if len({model.ensemble_.digest() for model in models}) > 1:
+            return f"equality: {algorithm} trains other models on the card than on the CPU"
+    return None
+
+
 def kept_loops() -> str | None:
     """Return that compiled loops are not kept, if it is so."""
     from gpuboost.backends.cpu.jit import copy
@@ -180,10 +208,7 @@ def disk(folder: Path) -> str | None:
 
 
 def one_step_needs(name: str) -> str | None:
-    if "-" in name:
-        there = shutil.which(name) is not None
-    else:
-        there = importlib.util.find_spec(name) is not None
+    there = shutil.which(name) if "-" in name else importlib.util.find_spec(name)
     return None if there else f"{name}: {FOR_A_STEP[name]}"
 
 
@@ -198,12 +223,16 @@ def installed(name: str) -> str | None:
 
 
 def on_card(found: Preflight) -> None:
-    """Check what a card needs; the first thing that is missing hides the others."""
-    for what, check in {"CuPy": lambda: imports("cupy"), "card": usable_card, "kernels": compiled_kernels}.items():
-        found.check(what, check, fatal=True)
-        if found.fatal:
-            return
-    found.check("compiler", compiler)
+    """Check what a card needs, as far as it can be known."""
+    found.check("driver", driver, fatal=True)
+    found.check("CuPy", lambda: imports("cupy"), fatal=True)
+    if not found.fatal:
+        found.check("card", usable_card, fatal=True)
+    if not found.fatal:
+        found.check("kernels", compiled_kernels, fatal=True)
+    if not found.fatal:
+        found.check("compiler", compiler)
+        found.check("trainings on the card", warm_card)
 
 
 def main(step: Step) -> None:
@@ -218,15 +247,15 @@ def main(step: Step) -> None:
     found.check("disk", lambda: disk(step.folder), fatal=True)
     if not found.fatal and not step.dry_run:
         on_card(found)
-    if found.fatal:
-        step.say("nothing can be measured here")
-        sys.exit(HOPELESS)
     for name in FOR_A_STEP:
         found.check(name, lambda name=name: one_step_needs(name))  # type: ignore[misc]
-    if step.data_dir is not None:
+    if step.data_dir is not None and "numpy" in sys.modules:
         folder = step.data_dir
         found.check("mnist.npz", lambda: data_file(folder, "mnist.npz", ("X_train", "y_train", "X_test", "y_test")))
         found.check("covtype.npz", lambda: data_file(folder, "covtype.npz", ("X", "y")))
+    if found.fatal:
+        step.problem("nothing can be measured here")
+        sys.exit(HOPELESS)
     found.check("the CPU's loops", warm_loops)
     found.check("the CPU's loops on disk", kept_loops)
 

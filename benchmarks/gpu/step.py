@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 T = TypeVar("T")
 
 SKIPPED, LOST, HOPELESS = 77, 76, 75
-"""Exit statuses of a step that has nothing to do here, of one whose card is lost, and of a preflight with nothing to measure."""
+"""Exit statuses of a step that has nothing to do here, of one whose card is lost, and of a preflight that ends the run."""
 
 STATUSES = frozenset({4, 46, 100, 101, 214, 220, 226, 700, 702, 709, 710, *range(714, 720), 727, 802, 805, 806, 807, 999})
 """CUDA's error numbers after which every call of the process fails: the card has gone, or a kernel has crashed."""
@@ -148,6 +149,7 @@ def run(name: str, main: Callable[[Step], None]) -> NoReturn:
     args.folder.mkdir(parents=True, exist_ok=True)
     step = Step(name, args.folder, args.seconds, args.data_dir, args.dry_run)
     step.wheels = args.wheels
+    faulthandler.dump_traceback_later(max(args.seconds, 0.1))  # where a step hangs, its log says
     try:
         main(step)
     except Skip as reason:
@@ -160,4 +162,6 @@ def run(name: str, main: Callable[[Step], None]) -> NoReturn:
             step.problem(f"the card is lost: {error}"[:400])
             sys.exit(LOST)
         step.problem(f"{type(error).__name__}: {error}"[:400])
+    finally:
+        faulthandler.cancel_dump_traceback_later()
     sys.exit(1 if step.found["problems"] else 0)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 NOT_REACHED = "not reached"
-LOG_LINES = 15
+LOG_LINES = 30
 WITH_LOG = ("failed", "killed", "card lost", "out of time")
 """Where the log's end may say why."""
 
