@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from benchmarks.gpu.step import Skip, is_lost
 from gpuboost import devices
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import kernels
+from gpuboost.backends.cuda.cupy_gpu import GRAPHS
 from gpuboost.backends.cuda.gpu import Gpu
 from gpuboost.backends.cuda.kernels import Kernel, signature
 
@@ -96,10 +98,6 @@ class Machine(Protocol):
 
     def raw(self, kernel: Kernel) -> Callable[..., None]:
         """Return the function below `Gpu.launch`, of (grid, block, arguments)."""
-        ...
-
-    def capture(self, queue: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that queues, as a graph, what ``queue`` queues."""
         ...
 
 
@@ -232,16 +230,6 @@ class Card:
         call: Callable[..., None] = FUNCTIONS[self.index, kernel.file, kernel.name].call
         return call
 
-    def capture(self, queue: Callable[[], None]) -> Callable[[], None]:
-        stream = self.cupy.cuda.Stream(non_blocking=True)
-        with stream:
-            stream.begin_capture()
-            try:
-                queue()
-            finally:
-                graph = stream.end_capture()
-        return lambda: graph.launch()
-
 
 class Emulation:
     """The device of the tests: the same kernels as C++ on the CPU. Its times say nothing about a card."""
@@ -257,7 +245,10 @@ class Emulation:
     def open_gpu(self) -> Gpu:
         from tests.cuda_on_cpu.gpu import EmulatedGpu
 
-        gpu = EmulatedGpu(memory=EMULATED_BYTES, source=lambda file: self.sources.get(file) or kernels.source(file))
+        def source(file: str) -> str:
+            return self.sources.get(file) or kernels.source(file)
+
+        gpu = EmulatedGpu(memory=EMULATED_BYTES, source=source, graphs=os.environ.get(GRAPHS) != "0")
         self.gpus.append(gpu)
         return gpu
 
@@ -284,9 +275,6 @@ class Emulation:
 
     def raw(self, kernel: Kernel) -> Callable[..., None]:
         raise Skip("there is no CuPy below the emulated device")
-
-    def capture(self, queue: Callable[[], None]) -> Callable[[], None]:
-        raise Skip("the emulated device has no graphs")
 
 
 def open_machine(dry_run: bool) -> Card | Emulation:

@@ -20,6 +20,7 @@ from benchmarks.gpu.boosting import fit_bins, problem_on
 from benchmarks.gpu.machine import Card, Emulation, open_machine
 from benchmarks.gpu.step import Step, run
 from benchmarks.gpu.watched import WatchedBackend
+from gpuboost.backends.cuda.cupy_gpu import GRAPHS
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
@@ -28,7 +29,6 @@ from gpuboost.ensemble import Ensemble
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.training import train
 
-VARIABLE = "GPUBOOST_CUDA_GRAPHS"
 WARM_UP = 3
 """Rounds that are not timed; the second round of a training may capture its graphs."""
 COMPARED = WARM_UP + 2
@@ -136,4 +136,4 @@ def main(step: Step) -> None:
 
 
 if __name__ == "__main__":
-    run("queued" if os.environ.get(VARIABLE) == "0" else "graphs", main)
+    run("queued" if os.environ.get(GRAPHS) == "0" else "graphs", main)
