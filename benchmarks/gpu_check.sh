@@ -17,7 +17,7 @@ STEPS=facts,conformance,training,adoption,graphs,queued,micro,kernels,sanitizer,
 declare -A MODULE=([preflight]=preflight [facts]=facts [conformance]=conformance [training]=training [adoption]=adoption
     [graphs]=rounds_of_shapes [queued]=rounds_of_shapes [micro]=micro [kernels]=kernel_table [sanitizer]=sanitizer [model]=model_beside)
 # Shares of the time. What a step leaves over goes to those that follow, so the most valuable come first.
-declare -A SHARE=([facts]=15 [conformance]=100 [training]=130 [adoption]=15 [graphs]=35 [queued]=25 [micro]=30 [kernels]=75
+declare -A SHARE=([facts]=30 [conformance]=95 [training]=125 [adoption]=15 [graphs]=35 [queued]=25 [micro]=30 [kernels]=70
     [sanitizer]=45 [model]=10)
 RESERVE=3 # seconds for the last summary
 PREFLIGHT=300 # seconds at most, before the clock starts

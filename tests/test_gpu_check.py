@@ -206,8 +206,8 @@ def stub(tmp_path: Path) -> Any:
     ],
 )
 def test_other_steps_follow(tmp_path: Path, stub: Any, behaviour: str, status: str, code: int) -> None:
-    # micro has 35 of 80 parts of 7 - 3 s: one second.
-    done = script(tmp_path / "out", "--steps", "micro,facts", "--seconds", "7", python=stub(behaviour))
+    # micro has a half of 5 - 3 s.
+    done = script(tmp_path / "out", "--steps", "micro,facts", "--seconds", "5", python=stub(behaviour))
     assert statuses(tmp_path / "out") == {"preflight": "ok", "micro": status, "facts": "ok"}
     assert done.returncode == code
     assert ("last words" in done.stdout) == (code == 1)
