@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.gpu import conformance, counts, data, kernel_table, machine, training
-from benchmarks.gpu.step import Skip, Step, write_whole
+from benchmarks.gpu import (
+    adoption,
+    conformance,
+    counts,
+    data,
+    kernel_table,
+    machine,
+    model_beside,
+    preflight,
+    rounds_of_shapes,
+    training,
+)
+from benchmarks.gpu import step as step_module
+from benchmarks.gpu.step import HOPELESS, LOST, CardLost, Skip, Step, is_lost, write_whole
 from benchmarks.gpu.watched import Growth, Seen
 from gpuboost.backends.cuda import kernels, plan
 from gpuboost.backends.frontier import LEFT, START, STOP
@@ -30,7 +43,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "benchmarks" / "gpu_check.sh"
-STEPS = ["facts", "conformance", "training", "micro", "kernels", "sanitizer"]
+STEPS = ["facts", "conformance", "training", "adoption", "graphs", "queued", "micro", "kernels", "sanitizer", "model"]
 BASH = shutil.which("bash") and shutil.which("timeout")
 
 needs_bash = pytest.mark.skipif(not BASH, reason="the script needs bash and timeout")
@@ -84,9 +97,9 @@ def dry_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.
 def test_every_step_of_a_dry_run_has_a_status(dry_run: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = dry_run
     assert done.returncode == 0, done.stdout + done.stderr
-    assert statuses(folder) == {**dict.fromkeys(STEPS, "ok"), "sanitizer": "skipped"}
+    assert statuses(folder) == {**dict.fromkeys(["preflight", *STEPS], "ok"), "adoption": "skipped", "sanitizer": "skipped"}
     assert done.stdout == (folder / "summary.txt").read_text(encoding="utf-8")
-    assert set(parsed(folder)) == {*STEPS, "summary"}
+    assert set(parsed(folder)) == {"preflight", *STEPS, "summary"}
     assert all((folder / f"{name}.log").stat().st_size > 0 for name in STEPS)
 
 
@@ -96,18 +109,31 @@ def test_what_a_dry_run_finds(dry_run: tuple[Path, subprocess.CompletedProcess[s
     outcomes = found["conformance"]["outcomes"]
     assert outcomes["passed"] == outcomes["collected"] > 10
     for name in ("mnist", "covtype"):
-        trained = found["training"][f"{name} both"]
+        trained = found["training"][f"{name} cpu"]
         assert trained["same"]
         assert trained["rounds"] == 8
         assert len(set(trained["digests"].values())) == 1
         assert set(trained["digests"]) == {"emulated", "cpu"}
-        assert trained["bytes_lost"] == 0
+        assert found["training"][f"{name} card"]["bytes_lost"] == 0
+        assert found["training"][f"{name} prediction"]["trees"] == 8
+        assert found["training"][f"{name} prediction"]["rows_per_second"] > 0
         assert 0 < found["training"][f"{name} profile"]["device_seconds"] < 60
     micro = found["micro"]
     assert [one["ways"] for one in micro["atomics"]] == [1, 2, 4, 32, 2, 4, 32]
     assert "skipped" in micro["copy"]
-    assert "no graphs" in micro["growth"]["graph_skipped"]
+    assert micro["growth"]["is_captured"]
+    assert {"direct", "recorded", "graph"} <= micro["growth"].keys()
     assert micro["growth"]["same_bytes"]
+    assert found["adoption"]["skipped"] == "the emulated device has no streams"
+    for shape in rounds_of_shapes.SHAPES[3:5]:
+        graphs, queued = (found[name][shape.title] for name in ("graphs", "queued"))
+        assert graphs["digest"] == queued["digest"]
+        assert graphs["rounds"] == rounds_of_shapes.COMPARED
+        assert 0 < graphs["round_seconds"] < 60
+        assert queued["launches"] - graphs["launches"] > shape.tiny  # a growth is one launch
+        assert graphs["waits"] == queued["waits"] >= 2
+        assert graphs["peak_bytes"] > 0
+        assert found["model"]["measured"][shape.title].keys() == {"graphs", "queued"}
     assert found["sanitizer"]["alone"]["status"] == "ok"
     assert not any(part["problems"] for name, part in found.items() if name != "summary")
 
@@ -122,7 +148,7 @@ def test_a_dry_run_times_all_kernels(dry_run: tuple[Path, subprocess.CompletedPr
         others = {"sweep_gini", "sweep_newton", "sweep_rebel", "sweep_entropy", "project"}  # the table is of Hamming trees
         others |= {name for name, kernel in kernels.KERNELS.items() if kernel.file == "softmax"}
         others |= {"confusion"}  # nothing has costs; errors reads the same bytes
-        assert {row["kernel"] for row in rows} == {*kernels.KERNELS, "(zero)", "(put)"} - others
+        assert {row["kernel"] for row in rows} == {*kernels.KERNELS, "(put)"} - others  # kernels leave zeros behind themselves
         assert {row["node"] for row in rows if row["kernel"] == "histogram"} >= {"root"}
         assert table["variants"]
         assert table["growth"]["busy"] <= table["growth"]["span"]
@@ -138,8 +164,11 @@ def test_a_file_that_cannot_be_read_fails_its_step_alone(tmp_path: Path) -> None
     (tmp_path / "mnist.npz").write_bytes(b"no archive")
     done = script(tmp_path / "out", "--dry-run", "--data-dir", str(tmp_path), "--steps", "training,micro,facts")
     assert done.returncode == 1
-    assert statuses(tmp_path / "out") == {"training": "failed", "micro": "failed", "facts": "ok"}
+    assert statuses(tmp_path / "out") == {"preflight": "ok", "training": "failed", "micro": "failed", "facts": "ok"}
     found = parsed(tmp_path / "out")
+    lines = "\n".join(found["preflight"]["lines"])
+    assert "mnist.npz cannot be had: " in lines
+    assert f"missing: {tmp_path / 'covtype.npz'}: data of that shape are made" in lines
     assert len(found["training"]["problems"]) == 1
     assert [problem.partition(":")[0] for problem in found["micro"]["problems"]] == ["growth"]
     assert len(found["micro"]["atomics"]) == 7  # what came before is there
@@ -150,9 +179,14 @@ def test_a_file_that_cannot_be_read_fails_its_step_alone(tmp_path: Path) -> None
 def stub(tmp_path: Path) -> Any:
     """Make a Python that behaves as told in the step micro, finds nothing in facts, and is Python otherwise."""
 
-    def make(behaviour: str) -> str:
+    def make(behaviour: str, preflight: str = "exit 0") -> str:
         path = tmp_path / "python"
-        cases = [f"*gpu.micro*) {behaviour} ;;", "*gpu.facts*) exit 0 ;;", f'*) exec "{sys.executable}" "$@" ;;']
+        cases = [
+            f"*gpu.micro*) {behaviour} ;;",
+            f"*gpu.preflight*) {preflight} ;;",
+            "*gpu.facts*) exit 0 ;;",
+            f'*) exec "{sys.executable}" "$@" ;;',
+        ]
         path.write_text("\n".join(["#!/bin/sh", 'case "$*" in', *cases, "esac", ""]))
         path.chmod(0o755)
         return str(path)
@@ -167,21 +201,67 @@ def stub(tmp_path: Path) -> Any:
         ("echo last words; exit 1", "failed", 1),
         ("echo last words; kill -SEGV $$", "failed", 1),
         ("exit 77", "skipped", 0),
+        ("echo last words; exit 76", "card lost", 1),
         ("exec sleep 60", "out of time", 0),
     ],
 )
 def test_other_steps_follow(tmp_path: Path, stub: Any, behaviour: str, status: str, code: int) -> None:
-    # micro has 35 of 80 parts of 7 - 3 s: one second.
-    done = script(tmp_path / "out", "--steps", "micro,facts", "--seconds", "7", python=stub(behaviour))
-    assert statuses(tmp_path / "out") == {"micro": status, "facts": "ok"}
+    # micro has a half of 5 - 3 s.
+    done = script(tmp_path / "out", "--steps", "micro,facts", "--seconds", "5", python=stub(behaviour))
+    assert statuses(tmp_path / "out") == {"preflight": "ok", "micro": status, "facts": "ok"}
     assert done.returncode == code
-    assert ("last words" in done.stdout) == (status == "failed")
+    assert ("last words" in done.stdout) == (code == 1)
 
 
 @needs_bash
-def test_no_time_at_all(tmp_path: Path) -> None:
-    done = script(tmp_path, "--seconds", "0")
-    assert statuses(tmp_path) == dict.fromkeys(STEPS, "out of time")
+def test_a_step_that_is_killed_in_its_time_has_failed(tmp_path: Path, stub: Any) -> None:
+    done = script(tmp_path / "out", "--steps", "micro,facts", "--seconds", "60", python=stub("echo last words; kill -KILL $$"))
+    assert statuses(tmp_path / "out") == {"preflight": "ok", "micro": "killed", "facts": "ok"}
+    assert done.returncode == 1
+    assert "last words" in done.stdout
+
+
+@needs_bash
+@pytest.mark.parametrize(
+    ("behaviour", "status", "others", "code"),
+    [
+        (f"exit {HOPELESS}", "cannot run", "not reached", 3),
+        ("kill -SEGV $$", "failed", "ok", 1),
+        ("exit 1", "failed", "ok", 1),
+    ],
+)
+def test_only_a_preflight_that_says_so_ends_the_run(
+    tmp_path: Path, stub: Any, behaviour: str, status: str, others: str, code: int
+) -> None:
+    done = script(tmp_path / "out", "--steps", "micro,facts", python=stub("exit 0", behaviour))
+    assert statuses(tmp_path / "out") == {"preflight": status, "micro": others, "facts": others}
+    assert done.returncode == code
+    assert done.stdout.splitlines()[-1] == f"preflight: {status}; micro: {others}; facts: {others}"
+
+
+@needs_bash
+def test_growths_are_graphs_in_one_step_and_queued_in_another(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    says = 'echo "graphs=$GPUBOOST_CUDA_GRAPHS"'
+    python.write_text(f'#!/bin/sh\ncase "$*" in *benchmarks.gpu.*) {says} ;; *) exec "{sys.executable}" "$@" ;; esac\n')
+    python.chmod(0o755)
+    script(tmp_path / "out", "--steps", "graphs,queued,micro", python=str(python))
+    said = {name: (tmp_path / "out" / f"{name}.log").read_text().strip() for name in ("graphs", "queued", "micro")}
+    assert said == {"graphs": "graphs=1", "queued": "graphs=0", "micro": "graphs="}
+
+
+@needs_bash
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = script(tmp_path / "file" / "out")
+    assert done.returncode == 3
+    assert "nothing can be measured" in done.stderr
+
+
+@needs_bash
+def test_no_time_at_all(tmp_path: Path, stub: Any) -> None:
+    done = script(tmp_path / "out", "--seconds", "0", python=stub("exit 0"))
+    assert statuses(tmp_path / "out") == {"preflight": "ok", **dict.fromkeys(STEPS, "out of time")}
     assert done.returncode == 0
 
 
@@ -238,9 +318,9 @@ def test_what_was_found_survives(tmp_path: Path, how: str) -> None:
             assert session(process.pid) == []
     finally:
         kill_session(process)
-    assert set(parsed(tmp_path)) == {"micro", "training", "summary"}
+    assert set(parsed(tmp_path)) == {"preflight", "micro", "training", "summary"}
     of_training = "out of time" if how == "terminated" else "not reached"
-    assert statuses(tmp_path) == {"micro": "ok", "training": of_training, "facts": "not reached"}
+    assert statuses(tmp_path) == {"preflight": "ok", "micro": "ok", "training": of_training, "facts": "not reached"}
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,6 +367,224 @@ def test_another_step_may_have_found_nothing(step: Step) -> None:
     atomics = [{"ways": 2, "adds_per_second": 1.0}, {"ways": 1, "adds_per_second": 7.0}]
     (step.folder / "micro.json").write_text(json.dumps({"atomics": atomics, "copy": {"skipped": "no"}}))
     assert kernel_table.ceilings_of(step) == {"adds": 7.0}
+
+
+class CudaError(RuntimeError):
+    """An error as CuPy raises it."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("cudaError")
+        self.status = status
+
+
+def test_a_lost_card_is_known_by_what_cuda_says() -> None:
+    out_of_memory, illegal_address = CudaError(2), CudaError(700)
+    wrapped = RuntimeError("a fit failed")
+    wrapped.__cause__ = illegal_address
+    assert [is_lost(error) for error in (None, ValueError(), out_of_memory, illegal_address, wrapped)] == [False] * 3 + [
+        True
+    ] * 2
+
+
+def test_nothing_is_tried_with_a_lost_card(step: Step) -> None:
+    assert step.attempt("one", broken, CudaError(2)) is None
+    with pytest.raises(CardLost, match="two: CudaError"):
+        step.attempt("two", broken, CudaError(719))
+    assert step.found["problems"] == ["one: CudaError: cudaError"]
+
+
+def test_a_step_says_that_the_card_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["step", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        step_module.run("one", lambda step: step.attempt("fit", step.attempt, "round", broken, CudaError(700)))
+    assert ended.value.code == LOST
+    assert parsed(tmp_path)["one"]["problems"] == ["the card is lost: round: CudaError: cudaError"]
+
+
+def test_the_suite_stops_with_the_card(step: Step) -> None:
+    watcher, item = conformance.InTime(step), SimpleNamespace(session=SimpleNamespace(shouldstop=False))
+    for status, expected in ((2, False), (700, "the card is lost")):
+        call = SimpleNamespace(excinfo=SimpleNamespace(value=CudaError(status)))
+        watcher.pytest_runtest_makereport(item, call)  # type: ignore[arg-type]
+        assert item.session.shouldstop == expected
+
+
+# ---- the preflight -----------------------------------------------------------------------------------------------------------
+
+
+def fake_cupy(monkeypatch: pytest.MonkeyPatch, compiles: bool) -> None:
+    def module(**_: Any) -> Any:
+        if not compiles:
+            raise RuntimeError("no libnvrtc")
+        return SimpleNamespace(get_function=str)
+
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(RawModule=module))
+
+
+@pytest.mark.parametrize(
+    ("matching", "compiles", "runs", "says"),
+    [
+        (9, True, True, None),
+        (9, False, True, "NVRTC: only fatbins run, without the micro-benchmarks' kernels (no libnvrtc)"),
+        (8, True, True, None),
+        (8, False, False, "NVRTC: only fatbins run, without the micro-benchmarks' kernels (no libnvrtc)"),
+    ],
+)
+def test_kernels_from_fatbins_or_nvrtc(
+    monkeypatch: pytest.MonkeyPatch, matching: int, compiles: bool, runs: bool, says: str | None
+) -> None:
+    from gpuboost.backends.cuda import fatbin
+
+    fake_cupy(monkeypatch, compiles)
+    monkeypatch.setattr(fatbin, "matching", lambda: (matching, 9))
+    problem = preflight.compiled_kernels()
+    assert (problem is None) == runs
+    assert runs or "1 of 9 files have no fatbin" in str(problem)
+    assert preflight.compiler() == says
+
+
+def only(monkeypatch: pytest.MonkeyPatch, step: Step, fatal: tuple[str, ...] = (), **checks: Any) -> list[str]:
+    """Run the preflight with some of its checks replaced, the other slow ones finding nothing; return its lines."""
+    quiet = ("driver", "usable_card", "compiled_kernels", "compiler", "warm_card", "warm_loops", "kept_loops", "one_step_needs")
+    for name in quiet:
+        monkeypatch.setattr(preflight, name, checks.get(name, lambda *_: None))
+    monkeypatch.setattr(preflight, "imports", lambda name: f"{name}: no module" if name in fatal else None)
+    preflight.main(step)
+    return step.found["lines"][1:]
+
+
+@pytest.mark.parametrize("absent", [(), ("cupy",), ("numba", "click"), ("driver",), ("usable_card",), ("compiled_kernels",)])
+def test_a_line_for_all_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: tuple[str, ...]) -> None:
+    step = Step("preflight", tmp_path, 10.0, None, dry_run=False)
+    checks = {"one_step_needs": lambda name: f"{name}: a step less" if name == "torch" else None}
+    checks |= {name: lambda name=name: name for name in absent if hasattr(preflight, name)}
+    if not absent:
+        assert only(monkeypatch, step, **checks) == ["missing: torch: a step less"]
+        return
+    with pytest.raises(SystemExit) as ended:
+        only(monkeypatch, step, absent, **checks)
+    assert ended.value.code == HOPELESS
+    lines = [f"missing: {name}" if hasattr(preflight, name) else f"missing: {name}: no module" for name in absent]
+    assert step.found["problems"] == [*lines, "nothing can be measured here"]
+    assert step.found["lines"][1:] == ["missing: torch: a step less"]
+
+
+def test_what_slows_the_steps_does_not_end_them(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise OSError("no space")
+
+    lines = only(monkeypatch, step, warm_loops=fails, kept_loops=lambda: "a folder")
+    assert lines == ["the CPU's loops cannot be had: OSError: no space", "missing: a folder"]
+    assert step.found["problems"] == []
+
+
+def test_data_files_are_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "covtype.npz", X=np.zeros(3))
+    assert preflight.data_file(tmp_path, "covtype.npz", ("X",)) is None
+    assert preflight.data_file(tmp_path, "covtype.npz", ("X", "y")) == f"{tmp_path / 'covtype.npz'}: it has no y"
+    assert preflight.data_file(tmp_path, "mnist.npz", ("X",)) == f"{tmp_path / 'mnist.npz'}: data of that shape are made"
+    content = (tmp_path / "covtype.npz").read_bytes()
+    (tmp_path / "covtype.npz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(Exception, match="zip"):
+        preflight.data_file(tmp_path, "covtype.npz", ("X",))
+
+
+def test_little_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert preflight.disk(tmp_path) is None
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 << 20))
+    assert preflight.disk(tmp_path) == f"space: 5 MiB are free in {tmp_path}"
+
+
+def wheel(folder: Path, name: str) -> None:
+    """Write a wheel of one module."""
+    info = f"{name}-1.0.dist-info"
+    files = {
+        f"{name}.py": "answer = 42\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+        archive.writestr(f"{info}/RECORD", "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD")))
+
+
+def test_wheels_are_installed_without_an_index(step: Step, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pip")
+    shipped, target = tmp_path / "wheels", tmp_path / "site"
+    shipped.mkdir()
+    monkeypatch.setenv("PIP_TARGET", str(target))
+    found = preflight.Preflight(step)
+    preflight.install(found, shipped)
+    wheel(shipped, "shipped_by_test")
+    (shipped / "broken-1.0-py3-none-any.whl").write_bytes(b"no archive")
+    preflight.install(found, shipped)
+    assert (target / "shipped_by_test.py").read_text() == "answer = 42\n"
+    first, second = step.found["lines"]
+    assert first == f"missing: wheels in {shipped}"
+    assert second.startswith("missing: broken-1.0-py3-none-any.whl: ERROR: ")
+    assert found.fatal == []
+
+
+# ---- the device --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_pair_of_events_is_taken_off() -> None:
+    event = SimpleNamespace(record=lambda: None, synchronize=lambda: None)
+    measured = iter([2.5, 2.5, 0.4])
+    cuda = SimpleNamespace(Event=lambda: event, get_elapsed_time=lambda *_: next(measured))
+    assert machine.EventStopwatch(cuda, 0.0).seconds == 2.5e-3
+    assert machine.EventStopwatch(cuda, 5e-4).seconds == pytest.approx(2e-3)
+    assert machine.EventStopwatch(cuda, 5e-4).seconds == machine.SHORTEST
+
+
+def test_a_card_without_nvrtc_has_no_micro_kernels() -> None:
+    card = object.__new__(machine.Card)
+    card.not_compiled = "only fatbins run here"
+    card.backlog()
+    with pytest.raises(Skip, match="only fatbins"):
+        card.kernels  # noqa: B018
+    with pytest.raises(Skip, match="only fatbins"):
+        card.define(kernels.KERNELS["histogram"], "")
+
+
+def test_an_array_that_is_read_too_early(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adoption, "open_machine", lambda _: SimpleNamespace(device="cpu"))
+    monkeypatch.setattr(adoption, "from_cupy", lambda _, one, fit: fit(one.X))
+    monkeypatch.setattr(adoption, "from_torch", lambda _, one, fit: fit(np.zeros_like(one.X)))
+    adoption.main(step)
+    assert step.found["CuPy"]["digest"] == step.found["host"]["digest"] != step.found["PyTorch"]["digest"]
+    assert step.found["problems"] == ["an array of PyTorch on a side stream is read before it is written"]
+
+
+def test_graphs_that_train_other_trees(step: Step) -> None:
+    shape = rounds_of_shapes.SHAPES[0]
+    found = {"launches": 25.0, "waits": 2.0, "peak_bytes": 3 << 20, "round_seconds": 2e-3, "digest": "a"}
+    rounds_of_shapes.show(step, shape, found, {})
+    rounds_of_shapes.show(step, shape, found, {**found, "round_seconds": 1e-3})
+    alone = "MNIST, 8 inner nodes: 2.00 ms/round, 25 launches, 2.0 waits, peak 3 MiB"
+    assert step.found["lines"] == [alone, f"{alone}; with graphs 1.00 ms"]
+    assert step.found["problems"] == []
+    rounds_of_shapes.show(step, shape, found, {**found, "digest": "b"})
+    assert step.found["problems"] == ["MNIST, 8 inner nodes: other trees with graphs than without"]
+
+
+def test_the_model_beside_what_was_measured(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("graphs", 1e-3), ("queued", 2e-3)):
+        found = {"lines": [], "one": {"round_seconds": seconds}, "late": {"skipped": "no time left"}}
+        (step.folder / f"{name}.json").write_text(json.dumps(found))
+    static = SimpleNamespace(model_rows=lambda: [{"problem": "one", "H100": 0.9}, {"problem": "two", "H100": 1.2}])
+    monkeypatch.setattr(model_beside.importlib, "import_module", lambda _: static)
+    model_beside.main(step)
+    del static.model_rows
+    model_beside.main(step)
+    measured = "measured graphs 1.00, queued 2.00"
+    assert step.found["lines"] == [
+        f"one, ms: model H100 0.90; {measured}",
+        "two, ms: model H100 1.20; measured nothing",
+        "benchmarks/gpu/static.py has no model_rows",
+        f"one, ms: model nothing; {measured}",
+    ]
 
 
 # ---- training ----------------------------------------------------------------------------------------------------------------
@@ -398,7 +696,7 @@ def test_cupy_has_what_a_card_is_measured_with() -> None:
         assert hasattr(cupy.cuda, name)
     assert hasattr(cupy.cuda.runtime, "memGetInfo")
     assert hasattr(cupy.cuda.MemoryPool, "total_bytes")
-    assert hasattr(cupy.cuda.MemoryPointer, "copy_from_device_async")
+    assert {"copy_from_device_async", "memset"} <= set(dir(cupy.cuda.MemoryPointer))
     assert {"begin_capture", "end_capture", "synchronize"} <= set(dir(cupy.cuda.Stream))
     assert hasattr(cupy.cuda.graph.Graph, "launch")
 

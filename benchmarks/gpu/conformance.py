@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.gpu.step import Skip, Step, run
+from benchmarks.gpu.step import CardLost, Skip, Step, is_lost, run
 
 SUITE = "tests/backends/test_conformance.py"
 STRIDE = 7
@@ -24,6 +24,7 @@ class InTime:
         self.outcomes: dict[str, int] = {"passed": 0, "failed": 0, "skipped": 0}
         self.reasons: dict[str, str] = {}
         self.stopped = False
+        self.lost: BaseException | None = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -35,6 +36,11 @@ class InTime:
         yield
         if self.step.left() < 0.04 * self.step.seconds:
             self.stopped, item.session.shouldstop = True, "the time is up"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
+        if call.excinfo is not None and is_lost(call.excinfo.value):
+            self.lost, item.session.shouldstop = call.excinfo.value, "the card is lost"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.outcome != "passed":
@@ -63,6 +69,8 @@ def main(step: Step) -> None:
     step.note("seconds", time.perf_counter() - begun)
     not_run = watcher.collected - ran
     step.say(f"{outcomes['passed']} of {watcher.collected} tests passed, {outcomes['failed']} failed, {not_run} not run")
+    if watcher.lost is not None:
+        raise CardLost(str(watcher.lost))
     if ran == outcomes["skipped"] > 0:
         raise Skip(watcher.reasons.get("skipped", "all tests were skipped"))
     if not watcher.stopped and status != pytest.ExitCode.OK and not outcomes["failed"]:

@@ -115,6 +115,12 @@ def whole(one: Set) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.concatenate([one.X, one.X_test]), np.concatenate([one.y, one.y_test])
 
 
+def head(one: Set, n_rows: int) -> Set:
+    """Return some rows of a set."""
+    rows = np.random.default_rng(0).permutation(len(one.y))[:n_rows]
+    return replace(one, X=one.X[rows], y=one.y[rows], targets=())
+
+
 def with_classes(X: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
     """Return labels of so many classes of equal size that trees can learn: ranks of a noisy combination of some columns."""
     rng = np.random.default_rng(n_classes)

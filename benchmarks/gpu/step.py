@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import sys
@@ -14,12 +15,28 @@ from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 
-SKIPPED = 77
-"""Exit status of a step that has nothing to do here."""
+SKIPPED, LOST, HOPELESS = 77, 76, 75
+"""Exit statuses of a step that has nothing to do here, of one whose card is lost, and of a preflight that ends the run."""
+
+STATUSES = frozenset({4, 46, 100, 101, 214, 220, 226, 700, 702, 709, 710, *range(714, 720), 727, 802, 805, 806, 807, 999})
+"""CUDA's error numbers after which every call of the process fails: the card has gone, or a kernel has crashed."""
 
 
 class Skip(Exception):
     """Something cannot be measured on this machine; the message says why."""
+
+
+class CardLost(Exception):
+    """The card, or this process's hold of it, is lost: what is tried next would only fail."""
+
+
+def is_lost(error: BaseException | None) -> bool:
+    """Return whether an error, or what has caused it, says that the card is lost."""
+    while error is not None:
+        if getattr(error, "status", None) in STATUSES or type(error).__name__ in ("DeviceLostError", "CardLost"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -55,6 +72,7 @@ class Step:
         self.name, self.folder, self.data_dir, self.dry_run = name, folder, data_dir, dry_run
         self.seconds = seconds
         self.deadline = time.perf_counter() + seconds
+        self.wheels: Path | None = None
         self.found: dict[str, Any] = {"lines": [], "problems": []}
         self._save()
 
@@ -103,10 +121,15 @@ class Step:
         try:
             value = measure(*arguments)
         except Skip as reason:
+            print(f"{key}: skipped: {reason}", flush=True)
             self.note(key, {"skipped": str(reason)})
             return None
+        except CardLost:
+            raise
         except Exception as error:
             traceback.print_exc()
+            if is_lost(error):
+                raise CardLost(f"{key}: {type(error).__name__}: {error}"[:400]) from error
             self.problem(f"{key}: {type(error).__name__}: {error}"[:400])
             return None
         print(f"{key}: {time.perf_counter() - begun:.1f} s", flush=True)
@@ -120,10 +143,13 @@ def run(name: str, main: Callable[[Step], None]) -> NoReturn:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--wheels", type=Path)
     parser.add_argument("--dry-run", action="store_true")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     step = Step(name, args.folder, args.seconds, args.data_dir, args.dry_run)
+    step.wheels = args.wheels
+    faulthandler.dump_traceback_later(max(args.seconds, 0.1))  # where a step hangs, its log says
     try:
         main(step)
     except Skip as reason:
@@ -132,5 +158,10 @@ def run(name: str, main: Callable[[Step], None]) -> NoReturn:
         sys.exit(SKIPPED)
     except Exception as error:
         traceback.print_exc()
+        if is_lost(error):
+            step.problem(f"the card is lost: {error}"[:400])
+            sys.exit(LOST)
         step.problem(f"{type(error).__name__}: {error}"[:400])
+    finally:
+        faulthandler.cancel_dump_traceback_later()
     sys.exit(1 if step.found["problems"] else 0)

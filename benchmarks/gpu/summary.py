@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 NOT_REACHED = "not reached"
-LOG_LINES = 15
+LOG_LINES = 30
+WITH_LOG = ("failed", "killed", "card lost", "out of time")
+"""Where the log's end may say why."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -51,7 +53,7 @@ def text_of(steps: dict[str, dict[str, Any]]) -> str:
         lines.append(f"{name:12} {step['status']:12} {seconds:>12}  {remark}".rstrip())
         lines += [f"    {line}" for line in found.get("lines", [])]
         lines += [f"    PROBLEM: {line}" for line in found.get("problems", [])]
-        if step["status"] == "failed" and not found.get("problems"):
+        if step["status"] in WITH_LOG and not found.get("problems"):
             lines += [f"    | {line}" for line in step.get("log", [])]
     lines.append("; ".join(f"{name}: {step['status']}" for name, step in steps.items()))
     return "\n".join(lines) + "\n"
@@ -69,7 +71,7 @@ def main(folder: Path, *arguments: str) -> None:
             "limit": float(limit),
             "found": read(folder / f"{name}.json"),
         }
-        if status == "failed":
+        if status in WITH_LOG:
             steps[name]["log"] = log_end(folder, name)
     write(folder / "summary.json", json.dumps({"steps": steps}, indent=1) + "\n")
     write(folder / "summary.txt", text_of(steps))

@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -47,12 +48,9 @@ def fit(step: Step, one: Set, device: str, rounds: int, seconds: float, **more: 
 
 
 def warm_up(step: Step, machine: Card | Emulation, sets: Sequence[Set]) -> None:
-    """Compile, and let CUDA take the memory that it keeps."""
+    """Load or compile the kernels, and let CUDA take the memory that it keeps."""
     for one in sets:
-        rows = np.random.default_rng(0).permutation(len(one.y))[: step.choose(2000, 60)]
-        few = data.Set(one.name, one.origin, one.X[rows], one.y[rows], one.X_test, one.y_test, ())
-        for device in (machine.device, "cpu"):
-            fit(step, few, device, 2, 60)
+        fit(step, data.head(one, step.choose(2000, 60)), machine.device, 2, 60)
 
 
 # ---- the same model ----------------------------------------------------------------------------------------------------------
@@ -101,24 +99,46 @@ class Bench:
     models: dict[str, Model]
 
 
-def both(bench: Bench, one: Set) -> dict[str, Any]:
-    """Train on the device and on the CPU, and compare."""
+def card(bench: Bench, one: Set) -> dict[str, Any]:
+    """Train on the device."""
     step, machine = bench.step, bench.machine
     gc.collect()
     before = machine.used_bytes()
     model = fit(step, one, machine.device, step.choose(1000, 8), step.left(0.12))
     gc.collect()
     lost = machine.used_bytes() - before
-    models = {machine.device: model, "cpu": fit(step, one, "cpu", model.n_estimators_, step.left(0.25))}
     bench.models[one.name] = model
-    compared = compare(step, one, models)
-    times = {device: round_times(model) for device, model in models.items()}
-    texts = [f"{device} {1e3 * t['median']:.2f} ms/round ({t['rounds']})" for device, t in times.items() if "median" in t]
-    verdict = "same model" if compared["same"] else "DIFFERENT MODELS"
-    step.say(f"{one.name} ({one.origin}) {one.X.shape}: {', '.join(texts)}; {verdict} over {compared['rounds']} rounds")
+    times = round_times(model)
+    text = f"{1e3 * times['median']:.2f} ms/round" if "median" in times else "too few rounds"
+    step.say(f"{one.name} ({one.origin}) {one.X.shape}: {machine.device} {text} ({times['rounds']:.0f} rounds)")
     if lost > LOST_BYTES:
         step.problem(f"{one.name}: {lost:,} bytes of the device are still in use after the fit")
-    return {"times": times, **compared, "bytes_lost": lost, "shape": one.X.shape, "origin": one.origin}
+    return {"times": times, "bytes_lost": lost, "shape": one.X.shape, "origin": one.origin}
+
+
+def cpu(bench: Bench, one: Set) -> dict[str, Any]:
+    """Train on the CPU, and compare."""
+    step, model = bench.step, bench.models[one.name]
+    fit(step, data.head(one, step.choose(2000, 60)), "cpu", 2, 60)
+    models = {bench.machine.device: model, "cpu": fit(step, one, "cpu", model.n_estimators_, step.left(0.25))}
+    compared, times = compare(step, one, models), round_times(models["cpu"])
+    text = f"cpu {1e3 * times['median']:.2f} ms/round; " if "median" in times else ""
+    verdict = "same model" if compared["same"] else "DIFFERENT MODELS"
+    step.say(f"{one.name}: {text}{verdict} over {compared['rounds']} rounds")
+    return {"times": times, **compared}
+
+
+def prediction(bench: Bench, one: Set) -> dict[str, Any]:
+    """Return how many rows a second the model predicts, from the host's memory and back."""
+    step, model = bench.step, bench.models[one.name]
+    X, seconds = data.whole(one)[0], []
+    for _ in range(step.choose(6, 2)):
+        begun = time.perf_counter()
+        model.predict(X)
+        seconds.append(time.perf_counter() - begun)
+    rate = len(X) / median(seconds[1:])  # the first may compile
+    step.say(f"{one.name} prediction: {rate:,.0f} rows/s of {len(X)} by {model.n_estimators_} trees")
+    return {"rows_per_second": rate, "rows": len(X), "trees": model.n_estimators_}
 
 
 # ---- where the time goes -----------------------------------------------------------------------------------------------------
@@ -199,9 +219,9 @@ def main(step: Step) -> None:
     bench = Bench(step, open_machine(step.dry_run), {})
     sets = [data.load(step, name) for name in data.SETS]
     step.attempt("warm-up", warm_up, step, bench.machine, sets)
-    for measure in (both, profile, curve):
+    for measure in (card, profile, prediction, curve, cpu):  # the CPU is slow, and last
         for one in sets:
-            if measure is both or one.name in bench.models:
+            if measure is card or one.name in bench.models:
                 step.attempt(f"{one.name} {measure.__name__}", measure, bench, one)
 
 

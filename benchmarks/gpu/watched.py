@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -46,11 +46,11 @@ class WatchedGpu:
     timed : bool
         Time everything that is queued. For that the device gets a backlog whenever the host has waited for it, so that short
         kernels are not timed with the gaps before them; a round then takes longer than it does alone. If False, only waits and
-        launches are counted.
+        launches are counted, that of a graph as one.
     """
 
     def __init__(self, machine: Card | Emulation, gpu: Gpu, *, timed: bool) -> None:
-        self.machine, self.gpu, self.is_timed = machine, gpu, timed
+        self.machine, self.gpu, self.is_timed, self.has_graphs = machine, gpu, timed, not timed
         self.seen: list[Seen] = []
         self.n_launches = self.n_waits = self.peak_bytes = 0
         self.waited = 0.0
@@ -90,8 +90,18 @@ class WatchedGpu:
             self.machine.backlog()
         return found
 
-    def capture(self, queue: Any) -> None:
-        """Nothing is captured: launches are looked at one by one."""
+    def capture(self, queue: Callable[[], None]) -> Any | None:
+        """Capture nothing where launches are timed one by one."""
+        if not self.has_graphs:
+            return None
+        before = self.n_launches
+        graph = self.gpu.capture(queue)
+        self.n_launches = before  # what is captured is not launched
+        return graph
+
+    def replay(self, graph: Any) -> None:
+        self.n_launches += 1
+        self.gpu.replay(graph)
 
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
