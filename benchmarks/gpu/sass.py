@@ -18,6 +18,8 @@ from benchmarks.gpu import nvrtc
 DISASSEMBLER = "NVDISASM"
 """The environment variable that names nvdisasm where it is neither in a wheel nor in ``PATH``."""
 WHEEL = "nvidia-cuda-nvdisasm"
+MARKS = {"histogram": "ATOMS", "sweep": "SHFL.UP", "partition_rows": "VOTE", "quantise": "F2I", "reweight": "DMUL", "leaf_sums": "ATOMS"}
+"""Opcodes by which the inner loops of kernels are known; of others, by a load."""
 CODE = re.compile(r"\s+/\*(?P<at>[0-9a-f]{4,})\*/\s+(?:(?P<guard>@!?U?P\w+)\s+)?(?P<opcode>[A-Z][\w.]*)\s*(?P<operands>[^;]*);")
 FUNCTION = re.compile(r"\.text\.(\w+):")
 LABEL = re.compile(r"(\.L_\w+):")
@@ -51,6 +53,10 @@ class Loop:
         """Return how many opcodes begin with ``prefix``."""
         return sum(one.opcode.startswith(prefix) for one in self.code)
 
+    def holds(self, other: Loop) -> bool:
+        """Return whether another loop lies inside."""
+        return len(other) < len(self) and self.code[0].at <= other.code[0].at and other.code[-1].at <= self.code[-1].at
+
     def depths(self) -> Counter[int]:
         """Return how many instructions may be jumped over by so many branches of the loop: 0 are always executed."""
         skips = [(one.at, one.target) for one in self.code if one.jumps and one.target and one.target > one.at and one.guard]
@@ -69,19 +75,40 @@ class Kernel:
 
     @cached_property
     def loops(self) -> list[Loop]:
-        """Loops without a loop inside, in their order."""
+        """All loops, in the order of their beginnings, without what only diverged warps come by."""
+        warm = without_divergence(self.code)
         ends: dict[int, int] = {}
-        for one in self.code:
+        for one in warm:
             if one.jumps and one.target is not None and one.target < one.at:
                 ends[one.target] = max(ends.get(one.target, 0), one.at)
-        spans = sorted(ends.items())
-        inner = [(a, b) for a, b in spans if not any((c, d) != (a, b) and a <= c and d <= b for c, d in spans)]
-        return [Loop(tuple(one for one in self.code if a <= one.at <= b)) for a, b in inner]
+        return [Loop(tuple(one for one in warm if a <= one.at <= b)) for a, b in sorted(ends.items())]
+
+    def loops_with(self, prefix: str) -> list[Loop]:
+        """Return the loops with such opcodes that have no smaller one with them inside."""
+        loops = [loop for loop in self.loops if loop.count(prefix)]
+        return [loop for loop in loops if not any(loop.holds(other) for other in loops)]
+
+    def loop_with(self, prefix: str) -> Loop:
+        """Return the longest of `loops_with`; an empty one if there is none."""
+        return max(self.loops_with(prefix), key=len, default=Loop(()))
 
     @property
     def inner_loop(self) -> Loop:
-        """The loop with the most shared atomics, of those the longest; an empty one if there is none."""
-        return max(self.loops, key=lambda loop: (loop.count("ATOMS"), len(loop)), default=Loop(()))
+        """The loop in which the kernel's time goes, known by the opcode that does its work."""
+        return self.loop_with(next((mark for name, mark in MARKS.items() if self.name.startswith(name)), "LDG"))
+
+
+def without_divergence(code: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
+    """Leave out what ``BRA.DIV`` jumps to, up to the branch back: there the compiler has a warp that has diverged shuffle."""
+    starts = {one.target for one in code if one.opcode == "BRA.DIV"}
+    kept, is_cold = [], False
+    for one in code:
+        is_cold = is_cold or one.at in starts
+        if not is_cold:
+            kept.append(one)
+        elif one.opcode == "BRA" and not one.guard:
+            is_cold = False
+    return tuple(kept)
 
 
 def disassembler() -> str:
