@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from gpuboost.backends.cuda.gpu import Limits
+from gpuboost.backends.cuda.plan import Columns, plan_growth, wave_efficiency
+
+FREE_BYTES = 8 << 30
+"""Of device memory that a plan may count on."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,15 @@ SHAPES = {
 """Rows, bins of the features, channels, and trees that grow side by side."""
 
 
+def waves(shape: tuple[int, list[int], int, int], limits: Limits, share: float = 1.0) -> list[float]:
+    """Return how much of a device each launch of histograms fills, for nodes with that share of the rows."""
+    n_rows, n_bins, n_channels, n_trees = shape
+    columns = Columns.of(np.array(n_bins), np.ones(len(n_bins), bool))
+    plan = plan_growth(columns, max(n_bins), n_trees, n_channels, 9, FREE_BYTES, limits)
+    grids = [plan.histogram_grid(tile, int(share * n_rows), n_trees, n_channels) for tile in plan.tiles]
+    return [wave_efficiency(math.prod(grid), plan.blocks_at_once) for grid in grids]
+
+
 @dataclass(frozen=True)
 class Assumption:
     """A number that nobody has measured yet, and why it is what it is."""
@@ -69,9 +85,11 @@ ASSUMED = {
     "memory": Assumption(0.8, "of the memory's rate", "what a copy reaches"),
     "second-level cache": Assumption(32, "bytes a cycle and multiprocessor", "half a port's width"),
     "start": Assumption(2.0e-6, "s for every launch, zeroing and copy", "it begins, and its last block ends"),
+    "start in a graph": Assumption(1.2e-6, "s for every launch that a graph replays", "the host has no part in it"),
     "latency": Assumption(0.5e-6, "s for each load that waits for another", "a load that misses the caches"),
-    "replayed": Assumption(4.5e-6, "s of the host for a launch or zeroing that is replayed", "1.1 of ours, and CuPy's"),
-    "checked": Assumption(16.0e-6, "s of the host for any other", "12.3 of ours, and CuPy's"),
+    "graph": Assumption(15.0e-6, "s of the host for a growth that is replayed as a graph", "one call"),
+    "replayed": Assumption(4.5e-6, "s of the host for a launch that is replayed without a graph", "1.1 of ours, and CuPy's"),
+    "checked": Assumption(16.0e-6, "s of the host for any other launch or zeroing", "12.3 of ours, and CuPy's"),
     "put": Assumption(20.0e-6, "s of the host for a copy to the device", "an allocation, and a copy from pageable memory"),
     "wait": Assumption(15.0e-6, "s from the end of the work to the host's next line", "a copy to the host, and synchronising"),
     "round": Assumption(150.0e-6, "s of the host in a round, besides", "the booster's own arithmetic"),
@@ -79,5 +97,12 @@ ASSUMED = {
 }
 """The only numbers of the model that are neither counted nor a vendor's."""
 
-DEPENDENT_LOADS = {"histogram": 6, "sweep": 16, "partition_rows": 5, "partition_nodes": 6, "pop_best_leaf": 3, "choose_shift": 3}
+DEPENDENT_LOADS = {
+    "histogram": 6,
+    "sweep": 16,
+    "partition_rows": 5,
+    "partition_nodes": 6,
+    "pop_best_leaf": 3,
+    "choose_shift": 3,
+}
 """Loads of a block that wait for one another, from node to row to code; of kernels that are not named, two."""

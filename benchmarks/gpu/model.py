@@ -1,7 +1,7 @@
 """A round's time on a card that is not there, from machine code, counted launches and what `cards.ASSUMED` says.
 
-Two clocks run through the list of what the host has done. The host's advances by the cost of each call; the device begins a launch
-when the host has queued it and the one before is done; a wait sets the host's clock to the device's.
+Two clocks run through the list of what the host has done. The host's advances by the cost of each call; the device begins a
+launch when the host has queued it and the one before is done; a wait sets the host's clock to the device's.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gpu import counts, sass
-from benchmarks.gpu.cards import ASSUMED, DEPENDENT_LOADS, Card
+from benchmarks.gpu.cards import ASSUMED, DEPENDENT_LOADS, FREE_BYTES, Card
 from benchmarks.gpu.rounds import REPLAYED, SMALLER, Item, Recorded
-from gpuboost.backends.cuda.growth import ASK_EVERY
 from gpuboost.backends.cuda.kernels import KERNELS
 from gpuboost.backends.cuda.plan import MIN_ROWS, WARP, WORD_FEATURES, plan_growth, wave_efficiency
 
-FREE_BYTES = 8 << 30
 BATCH = 4
 """Rows that the histogram's loop takes at once, as in ``histogram.cu``."""
 
@@ -115,37 +113,39 @@ class Model:
         passes = float(np.ceil(n_bins / WARP).sum()) * members * self.recorded.n_channels * sum(n > 0 for n in item.rows or ())
         return passes * len(self.code(item.name).inner_loop) / self.issue
 
-    def launch(self, item: Item) -> float:
-        """Return the time of anything on the device."""
+    def work(self, item: Item) -> float:
+        """Return the time that the device is busy with anything, from its start on."""
         name = f"({item.name})" if item.name in ("zero", "put") else item.name
-        rows = sum(item.rows) if item.rows is not None else item.arguments.get("n_rows", 0)
-        work = counts.Work(item.arguments, rows, len(self.recorded.columns.features), 1.0)
+        rows = item.rows or (item.arguments.get("n_rows", 0),)
+        work = counts.Work(item.arguments, sum(rows), len(self.recorded.columns.features), 1.0)
         busy = counts.bytes_of(name, work) / self.memory
         kind = "sweep" if item.name.startswith("sweep_") else item.name
         if kind == "histogram":
             busy = max(busy, self.histogram(item))
         elif kind == "sweep":
-            busy = max(busy * sum(n > 0 for n in item.rows or ()), self.sweep(item))
-        is_kernel = item.name in KERNELS
-        return assumed("start") + busy + is_kernel * DEPENDENT_LOADS.get(kind, 2) * assumed("latency")
+            busy = max(busy * sum(n > 0 for n in rows), self.sweep(item))
+        waits = DEPENDENT_LOADS.get(kind, 2) if item.name in KERNELS else 0
+        return busy + waits * assumed("latency")
 
-    def host(self, item: Item) -> float:
-        """Return what the host needs to queue something."""
-        if item.name == "put":
-            return assumed("put")
-        is_replayed = item.name in REPLAYED and self.recorded.max_leaves <= ASK_EVERY
-        return assumed("replayed" if is_replayed else "checked")
-
-    def round(self) -> Round:
-        """Run the clocks through the last round."""
+    def round(self, *, graphs: bool = True) -> Round:
+        """Run both clocks through a round."""
         found = Round()
         host = device = 0.0
-        for item in self.recorded.rounds[-1]:
+        is_inside = False  # of a graph
+        for item in self.recorded.items:
             if item.name == "get":
                 host = max(host, device) + assumed("wait")
                 found.waits += 1
                 continue
-            own, cost = self.launch(item), self.host(item)
+            in_graph = graphs and item.name in REPLAYED
+            if in_graph and is_inside:
+                cost = 0.0
+            elif item.name == "put":
+                cost = assumed("put")
+            else:
+                cost = assumed("graph" if in_graph else "replayed" if item.name in REPLAYED else "checked")
+            is_inside = in_graph
+            own = assumed("start in a graph" if in_graph else "start") + self.work(item)
             host += cost
             device = max(device, host) + own
             found.device += own

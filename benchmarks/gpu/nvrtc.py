@@ -64,6 +64,13 @@ def supported() -> tuple[int, ...]:
         raise Unavailable(f"NVRTC needs cuda-toolkit[nvrtc]: {error}") from error
 
 
+def version() -> str:
+    """Return NVRTC's own."""
+    status, major, minor = bindings().nvrtcVersion()
+    assert status.value == 0, status
+    return f"{major}.{minor}"
+
+
 def room(n_bytes: int) -> bytes:
     """Return bytes for NVRTC to write into: two at least, since Python has each single byte once in a process."""
     return b" " * max(n_bytes, 2)

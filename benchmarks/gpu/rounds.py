@@ -1,4 +1,4 @@
-"""What a round of boosting queues, counted on the emulated device, which plans as a named card does."""
+"""What a round of boosting queues, counted on the emulated device."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gpu.watched import named
-from gpuboost import devices
+from gpuboost import devices, training
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.cuda.kernels import GROWTH, Argument, Kernel
@@ -48,22 +49,22 @@ class Item:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Rounds of a training.
+    """A round of a training.
 
     Attributes
     ----------
-    rounds : list of list of Item
-        What was done in each but the first.
+    items : list of Item
+        What was done in the third round, when growths are replayed, and what comes late from the second has come.
     columns : Columns
     bins_stride : int
         As `plan.plan_growth` takes it.
     differs : ndarray of bool, shape (n_rows, n_words, 4)
-        Of some rows and all words that hold features that can be cut: which codes are counted, as they differ from the skipped ones.
+        Which codes are counted: of some rows, and of all words that hold a feature that can be cut.
     n_trees, n_channels, max_leaves : int
         Of the last growth.
     """
 
-    rounds: list[list[Item]]
+    items: list[Item]
     columns: Columns
     bins_stride: int
     differs: NDArray[np.bool_]
@@ -72,8 +73,8 @@ class Recorded:
     max_leaves: int
 
     def counts(self) -> Counter[str]:
-        """Return how often each thing was done in the last round."""
-        return Counter(item.name for item in self.rounds[-1])
+        """Return how often each thing was done."""
+        return Counter(item.name for item in self.items)
 
 
 def counted(data: CudaMatrix) -> NDArray[np.bool_]:
@@ -108,6 +109,9 @@ class NotedGpu:
         self.items.append(Item("get", {"bytes": array.nbytes}))
         found: NDArray[Any] = self.gpu.get(array)
         return found
+
+    def capture(self, queue: Callable[[], None]) -> None:
+        """Nothing is captured: items are noted one by one."""
 
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], block: int, arguments: tuple[Argument, ...], shared_bytes: int
@@ -164,13 +168,13 @@ def assign_rows(growth: list[Item], nodes: NDArray[np.int64]) -> None:
         item.rows = tuple(rows.tolist())
 
 
-def record(train: Callable[[str, Callable[[Any], None]], Any], limits: Limits, memory: int = 1 << 31) -> Recorded:
-    """Return what the rounds of a training do.
+def record(train: Callable[[str], Any], limits: Limits, memory: int = 1 << 31) -> Recorded:
+    """Return what a round of a training does: from one look at the scores to the next.
 
     Parameters
     ----------
     train : callable
-        Trains on the device of a name and calls back after each round.
+        Trains four rounds on the device of a name.
     limits : Limits
         Of the card that is planned for.
     memory : int
@@ -178,18 +182,16 @@ def record(train: Callable[[str, Callable[[Any], None]], Any], limits: Limits, m
     """
     from tests.cuda_on_cpu.gpu import EmulatedGpu
 
-    backend = NotedBackend(NotedGpu(EmulatedGpu(memory=memory, limits=limits)))
+    backend, observe = NotedBackend(NotedGpu(EmulatedGpu(memory=memory, limits=limits))), training.observe
     marks: list[int] = []
-    before = devices.OPENERS.get(DEVICE)
-    devices.OPENERS[DEVICE] = lambda index: backend
-    try:
-        train(DEVICE, lambda progress: marks.append(len(backend.gpu.items)))
-    finally:
-        if before is None:
-            del devices.OPENERS[DEVICE]
-        else:
-            devices.OPENERS[DEVICE] = before
+
+    def marked(*arguments: Any) -> Any:
+        found = observe(*arguments)
+        marks.append(len(backend.gpu.items))
+        return found
+
+    with mock.patch.dict(devices.OPENERS, {DEVICE: lambda index: backend}), mock.patch.object(training, "observe", marked):
+        train(DEVICE)
     data = backend.growth.pop("data")
-    items, differs = backend.gpu.items, counted(data)
-    rounds = [items[a:b] for a, b in zip(marks[:-1], marks[1:], strict=True)]
-    return Recorded(rounds, data.columns.host, int(data.n_bins.max(initial=2)), differs, **backend.growth)
+    items, differs = backend.gpu.items[marks[1] : marks[2]], counted(data)
+    return Recorded(items, data.columns.host, int(data.n_bins.max(initial=2)), differs, **backend.growth)

@@ -18,7 +18,14 @@ from benchmarks.gpu import nvrtc
 DISASSEMBLER = "NVDISASM"
 """The environment variable that names nvdisasm where it is neither in a wheel nor in ``PATH``."""
 WHEEL = "nvidia-cuda-nvdisasm"
-MARKS = {"histogram": "ATOMS", "sweep": "SHFL.UP", "partition_rows": "VOTE", "quantise": "F2I", "reweight": "DMUL", "leaf_sums": "ATOMS"}
+MARKS = {
+    "histogram": "ATOMS",
+    "sweep": "SHFL.UP",
+    "partition_rows": "VOTE",
+    "quantise": "F2I",
+    "reweight": "DMUL",
+    "leaf_sums": "ATOMS",
+}
 """Opcodes by which the inner loops of kernels are known; of others, by a load."""
 CODE = re.compile(r"\s+/\*(?P<at>[0-9a-f]{4,})\*/\s+(?:(?P<guard>@!?U?P\w+)\s+)?(?P<opcode>[A-Z][\w.]*)\s*(?P<operands>[^;]*);")
 FUNCTION = re.compile(r"\.text\.(\w+):")
