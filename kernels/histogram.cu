@@ -28,12 +28,11 @@
 //             the node's, or for LEFT_CHILD and RIGHT_CHILD (histograms that are not kept) 0 and 1
 //
 // Exactness: int32; the shift rule keeps every partial sum of a channel below 2^30.
-// Limit: instructions. A warp row (one step of a warp, for a tile of words) takes, for sm_90 with groups = 4, 11.5 instructions, and 26
-// where a lane differs from the skipped codes and all add: 150 for the four rows of a batch (sm_75 171, sm_80 to sm_89 151, sm_100 and
-// sm_120 166), in at most 48 registers. MNIST's root has 60000 rows * 62 tiles = 3.7 M warp rows; 52 % go on, with 3.3 atomics of 4.
-// That is 24 instructions each, 89 M in all: 100 us at 4 a cycle on 132 SMs of 1.7 GHz. Below that are the atomics, 6.4 M warp
-// instructions or 28 us at one a cycle, and the bytes: codes once, 45 MB = 13 us at 3.35 TB/s, and row numbers and statistics once per
-// tile from the second-level cache, 164 MB.
+// Limit: instructions. MNIST's root is 3.72 M (row, tile of three words) pairs, a warp each. The loop has 150 instructions for four of
+// them, of which 24 are executed a pair, as 52 % of the pairs add anything, and of these to 82 % of a word's features: 89 M, 99 us
+// at four a cycle on 132 multiprocessors of 1.7 GHz (sm_90, groups = 4; sm_75 171, sm_80 to sm_89 151, sm_100 and sm_120 166 for
+// four), in at most 48 registers. Atomics are 6.3 M of them, 28 us at one a cycle. Each word is read once, 44.6 MB, 13.3 us at 3.35 TB/s,
+// and the statistics once a tile from the second-level cache, 149 MB.
 
 #include "sizes.cuh"
 

@@ -100,14 +100,10 @@ extern "C" __global__ void __launch_bounds__(256)
 errors(const double* __restrict__ scores, const int* __restrict__ labels, const i8* __restrict__ signs,
        const i64* __restrict__ units, i64* __restrict__ wrong, int n_rows, int n_classes, int lanes)
 {
-    __shared__ u64 of_block;
-    if (threadIdx.x == 0) of_block = 0;
-    __syncthreads();
-
     const int lane = threadIdx.x % 32, rows_at_once = 32 / lanes, row_of_warp = lane / lanes;
     const u32 row_lanes = (lanes == 32 ? FULL_WARP : (1u << lanes) - 1) << row_of_warp * lanes;
     const i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, n_warps = (i64)gridDim.x * blockDim.x / 32;
-    u64 sum = 0;
+    i64 sum = 0;
     for (i64 base = warp * rows_at_once; base < n_rows; base += n_warps * rows_at_once) {  // the same for the whole warp
         const i64 i = base + row_of_warp;
         const bool inside = i < n_rows;
@@ -124,21 +120,18 @@ errors(const double* __restrict__ scores, const int* __restrict__ labels, const 
             }
             n_wrong += __popc(__ballot_sync(FULL_WARP, is_wrong) & row_lanes);
         }
-        if (n_wrong && lane % lanes == 0) sum += (u64)units[i] * (labels ? 1 : n_wrong);
+        if (n_wrong && lane % lanes == 0) sum += units[i] * (labels ? 1 : n_wrong);
     }
-    if (sum) atomicAdd(&of_block, sum);
-    __syncthreads();
-    if (threadIdx.x == 0 && of_block) atomicAdd((u64*)wrong, of_block);
+    add_to_channel(Pairs(1), 0, sum, wrong);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
 confusion(const double* __restrict__ scores, const int* __restrict__ labels, const i64* __restrict__ units,
           i64* __restrict__ counts, int n_rows, int n_classes, int lanes, int in_shared)
 {
-    extern __shared__ u64 counts_of_block[];
-    const i64 n_cells = (i64)n_classes * n_classes;
-    u64* const cells = in_shared ? counts_of_block : (u64*)counts;
-    for (int e = threadIdx.x; in_shared && e < n_cells; e += blockDim.x) cells[e] = 0;
+    extern __shared__ u32 counts_of_block[];  // see add_to_halves
+    const int n_cells = in_shared ? n_classes * n_classes : 0;
+    for (int e = threadIdx.x; e < 2 * n_cells; e += blockDim.x) counts_of_block[e] = 0;
     __syncthreads();
 
     const int lane = threadIdx.x % 32, rows_at_once = 32 / lanes;
@@ -157,10 +150,15 @@ confusion(const double* __restrict__ scores, const int* __restrict__ labels, con
             const int k = __shfl_xor_sync(FULL_WARP, predicted, d);
             if (other > best || (other == best && k < predicted)) best = other, predicted = k;
         }
-        if (inside && lane % lanes == 0) atomicAdd(&cells[(i64)labels[i] * n_classes + predicted], (u64)units[i]);
+        if (!inside || lane % lanes != 0) continue;
+        const i64 cell = (i64)labels[i] * n_classes + predicted;
+        if (in_shared) add_to_halves(counts_of_block, n_cells, (int)cell, (u64)units[i]);
+        else atomicAdd((u64*)&counts[cell], (u64)units[i]);
     }
     if (!in_shared) return;
     __syncthreads();
-    for (int e = threadIdx.x; e < n_cells; e += blockDim.x)
-        if (cells[e]) atomicAdd((u64*)&counts[e], cells[e]);
+    for (int e = threadIdx.x; e < n_cells; e += blockDim.x) {
+        const u64 count = sum_of_halves(counts_of_block, n_cells, e);
+        if (count) atomicAdd((u64*)&counts[e], count);
+    }
 }

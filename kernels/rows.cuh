@@ -43,6 +43,18 @@ __device__ __forceinline__ void add_to_channel(const Pairs& at, int channel, i64
     if (at.row == 0 && sum != 0) atomicAdd((u64*)&total[channel], (u64)sum);
 }
 
+// 64-bit sums of a block, in shared memory as u32 [2][n]: the lower halves, then the upper ones. No card adds 64 bits there: atomicAdd
+// would be a loop of seven instructions around a compare-and-swap, taken again as long as any lane of the warp loses the race for its
+// sum, 32 times where all lanes have the same. Here it is ten instructions, once: two native atomics, and the carry between them.
+__device__ __forceinline__ void add_to_halves(u32* halves, int n, int e, u64 value)
+{
+    const u32 low = (u32)value, sum = atomicAdd(&halves[e], low) + low;
+    const u32 high = (u32)(value >> 32) + (sum < low);
+    if (high != 0) atomicAdd(&halves[n + e], high);
+}
+
+__device__ __forceinline__ u64 sum_of_halves(const u32* halves, int n, int e) { return (u64)halves[n + e] << 32 | halves[e]; }
+
 // Raises *maximum to the largest value of the block's threads. Values are not negative: their bits are in the order of the numbers.
 __device__ __forceinline__ void raise_maximum(double value, u64* __restrict__ maximum)
 {

@@ -148,12 +148,12 @@ softmax_losses(const double* __restrict__ p, const int* __restrict__ target, con
                const double* __restrict__ multipliers, const int* __restrict__ candidates, i64* __restrict__ losses,
                const LossSizes sizes)
 {
-    extern __shared__ u64 of_class[];
+    extern __shared__ u32 of_class[];  // see add_to_halves
     const int n_rows = sizes.n_rows, n_classes = sizes.n_classes;
     const int candidate = blockIdx.y;
     const int first = candidates ? candidates[candidate] : 0, stop = candidates ? candidates[candidate + 1] : 0;
     const double scale = power_of_two(sizes.shift), lowest = sizes.lowest;
-    for (int k = threadIdx.x; k < n_classes; k += blockDim.x) of_class[k] = 0;
+    for (int k = threadIdx.x; k < 2 * n_classes; k += blockDim.x) of_class[k] = 0;
     __syncthreads();
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += (i64)gridDim.x * blockDim.x) {
         double total = 0.0, of_target = 0.0;
@@ -169,9 +169,11 @@ softmax_losses(const double* __restrict__ p, const int* __restrict__ target, con
         }
         const double share = of_target / total;
         const double loss = weight_scale[i] * minus_log2(share > lowest ? share : lowest, sizes.coefficients);
-        atomicAdd(&of_class[target[i]], (u64)(frequency_weight[i] * __double2ll_rn(loss * scale)));
+        add_to_halves(of_class, n_classes, target[i], (u64)(frequency_weight[i] * __double2ll_rn(loss * scale)));
     }
     __syncthreads();
-    for (int k = threadIdx.x; k < n_classes; k += blockDim.x)
-        if (of_class[k]) atomicAdd((u64*)&losses[(i64)candidate * n_classes + k], of_class[k]);
+    for (int k = threadIdx.x; k < n_classes; k += blockDim.x) {
+        const u64 loss = sum_of_halves(of_class, n_classes, k);
+        if (loss) atomicAdd((u64*)&losses[(i64)candidate * n_classes + k], loss);
+    }
 }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import runpy
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.gpu import nvrtc
 from gpuboost.backends.cuda import kernels
 from gpuboost.backends.cuda.plan import HISTOGRAM_REGISTERS, SWEEP_STATIC_BYTES
 from tests.cuda_on_cpu import emulator
@@ -29,12 +28,6 @@ SPILLED: dict[tuple[str, int], int] = {}
 """Bytes that the compiler rather stores and loads than give up full occupancy, with 32 registers, on an architecture."""
 
 ENTRY_POINT = re.compile(r'^extern "C" __global__ void(?: __launch_bounds__\((\d+)(?:, \d+)?\))?\s+(\w+)\(', re.MULTILINE)
-RESOURCES = re.compile(
-    r"Compiling entry function '(?P<name>\w+)'.*?"
-    r"(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads.*?"
-    r"Used (?P<registers>\d+) registers",
-    re.DOTALL,
-)
 
 
 def entry_points(file: str) -> dict[str, int]:
@@ -84,14 +77,6 @@ def test_structs_are_registered_as_they_are_compiled() -> None:
     assert gpu.get(out).tolist() == expected
 
 
-def shared_bytes(text: str, file: str, architecture: int) -> dict[str, int]:
-    """Static shared memory of the kernels of a file."""
-    log = compile_log(text, file, architecture)
-    pieces = re.split(r"Compiling entry function '(\w+)'", log)[1:]
-    sizes = {name: re.search(r"(\d+) bytes smem", piece) for name, piece in zip(pieces[::2], pieces[1::2], strict=True)}
-    return {name: int(found[1]) if found else 0 for name, found in sizes.items()}
-
-
 @pytest.mark.parametrize("file", FILES)
 def test_nothing_is_fused_or_flushed(file: str) -> None:
     """As CuPy compiles, with -ftz=true: every operation rounds once, and denormal numbers, also float32, stay what they are."""
@@ -108,7 +93,7 @@ def test_what_would_be_fused_or_flushed_is_seen() -> None:
 @pytest.mark.slow
 def test_static_shared_memory_leaves_what_the_host_counts_on() -> None:
     """A block has its static and its dynamic shared memory from the same limit."""
-    static = {name: n for file in FILES for name, n in shared_bytes(kernels.source(file), file, ARCHITECTURES[0]).items()}
+    static = {one.name: one.shared for file in FILES for one in resources(kernels.source(file), file, ARCHITECTURES[0])}
     assert static["histogram"] == static["leaf_sums"] == 0  # these may take all there is
     assert 0 < max(n for name, n in static.items() if name.startswith("sweep_")) <= SWEEP_STATIC_BYTES
     assert static["count_codes"] == 4 * 256 * 32
@@ -117,71 +102,24 @@ def test_static_shared_memory_leaves_what_the_host_counts_on() -> None:
 # ---- the compiler ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Resources:
-    """What a kernel needs, as ``ptxas -v`` says."""
-
-    name: str
-    registers: int
-    stack: int
-    spilled: int
-
-
-def checked(answer: tuple[Any, ...]) -> Any:
-    status, *values = answer
-    assert status.value == 0, status
-    return values[0] if values else None
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What the compiler says and what it makes."""
-
-    log: str
-    ptx: str
+def compiled(text: str, file: str, more: list[str]) -> nvrtc.Compiled:
+    """Compile with the kernels' and more options; skips where there is no NVRTC."""
+    try:
+        return nvrtc.compiled(text, file, more)
+    except nvrtc.Unavailable as error:
+        pytest.skip(str(error))
 
 
 def compile_log(text: str, file: str, architecture: int) -> str:
-    """Compile for an architecture and return what the compiler says."""
-    if architecture not in supported():
-        pytest.skip(f"this NVRTC does not know sm_{architecture}, only {supported()}")
-    return compiled(text, file, [f"-arch=sm_{architecture}", "--ptxas-options=-v"]).log
-
-
-def supported() -> list[int]:
-    """Architectures that NVRTC knows; skips where there is none."""
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC needs cuda-bindings and cuda-toolkit[nvrtc]")
+    """Compile for an architecture and return what the compiler says; skips where NVRTC does not know it."""
     try:
-        return list(checked(nvrtc.nvrtcGetSupportedArchs()))
-    except RuntimeError as error:  # the bindings are there, the library is not
-        pytest.skip(f"NVRTC needs cuda-toolkit[nvrtc]: {error}")
+        return nvrtc.machine_code(text, file, architecture).log
+    except nvrtc.Unavailable as error:
+        pytest.skip(str(error))
 
 
-def room(n_bytes: int) -> bytes:
-    """Return bytes for NVRTC to write into: two at least, since Python has each single byte once in a process."""
-    return b" " * max(n_bytes, 2)
-
-
-def compiled(text: str, file: str, more: list[str]) -> Compiled:
-    """Compile with the kernels' and more options; an AssertionError with what the compiler says if there are errors."""
-    supported()
-    from cuda.bindings import nvrtc
-
-    program = checked(nvrtc.nvrtcCreateProgram(text.encode(), f"{file}.cu".encode(), 0, [], []))
-    options = [option.encode() for option in (*kernels.OPTIONS, *more)]
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    log = room(checked(nvrtc.nvrtcGetProgramLogSize(program)))
-    checked(nvrtc.nvrtcGetProgramLog(program, log))  # fills it
-    assert status.value == 0, log.decode(errors="replace")
-    ptx = room(checked(nvrtc.nvrtcGetPTXSize(program)))
-    checked(nvrtc.nvrtcGetPTX(program, ptx))
-    checked(nvrtc.nvrtcDestroyProgram(program))
-    return Compiled(log.decode(errors="replace"), ptx.decode())
-
-
-def resources(text: str, file: str, architecture: int) -> list[Resources]:
-    matches = RESOURCES.finditer(compile_log(text, file, architecture))
-    return [Resources(m["name"], int(m["registers"]), int(m["stack"]), int(m["stores"]) + int(m["loads"])) for m in matches]
+def resources(text: str, file: str, architecture: int) -> list[nvrtc.Resources]:
+    return nvrtc.resources(compile_log(text, file, architecture))
 
 
 @pytest.mark.slow

@@ -554,10 +554,19 @@ MUTANTS = {
     "losses are added by hand": planted(
         softmax,
         "softmax",
-        "if (of_class[k]) atomicAdd((u64*)&losses[(i64)candidate * n_classes + k], of_class[k]);",
-        "losses[(i64)candidate * n_classes + k] += of_class[k];",
+        "if (loss) atomicAdd((u64*)&losses[(i64)candidate * n_classes + k], loss);",
+        "losses[(i64)candidate * n_classes + k] += loss;",
     ),
     "no barrier before the losses": planted(softmax, "softmax", "of_class[k] = 0;\n    __syncthreads();", "of_class[k] = 0;"),
+    "half of the losses' memory is cleared": planted(softmax, "softmax", "k < 2 * n_classes;", "k < n_classes;"),
+    "a carry is lost": planted(softmax, "softmax", "(u32)(value >> 32) + (sum < low)", "(u32)(value >> 32)"),
+    "a carry into every sum": planted(softmax, "softmax", "(sum < low)", "(sum >= low)"),
+    "upper halves by plain additions": planted(
+        softmax, "softmax", "if (high != 0) atomicAdd(&halves[n + e], high);", "halves[n + e] += high;"
+    ),
+    "an upper half is the next sum's lower one": planted(
+        softmax, "softmax", "(u64)halves[n + e] << 32", "(u64)halves[e + 1] << 32"
+    ),
     "a side without curvature": planted(softmax, "sweep", "if (left_h <= 0 || left_h >= all_h) return -1;", ""),
     "the gain of the left alone": planted(
         softmax, "sweep", "gain(left_g, left_h) + gain(all_g - left_g, all_h - left_h)", "gain(left_g, left_h)"
@@ -599,9 +608,9 @@ MUTANTS = {
     "the predicted class is the last of equals": planted(
         rows, "reduce", "other == best && k < predicted", "other == best && k > predicted"
     ),
-    "counts are not cleared": planted(rows, "reduce", "in_shared && e < n_cells;", "in_shared && e < 0;"),
+    "counts are not cleared": planted(rows, "reduce", "counts_of_block[e] = 0;", ";"),
     "no barrier after clearing the counts": planted(
-        rows, "reduce", "cells[e] = 0;\n    __syncthreads();\n\n    const int lane", "cells[e] = 0;\n\n    const int lane"
+        rows, "reduce", "counts_of_block[e] = 0;\n    __syncthreads();", "counts_of_block[e] = 0;"
     ),
     "no barrier before the counts are added": planted(
         rows, "reduce", "if (!in_shared) return;\n    __syncthreads();", "if (!in_shared) return;"
@@ -609,8 +618,12 @@ MUTANTS = {
     "counts by plain additions": planted(
         rows,
         "reduce",
-        "atomicAdd(&cells[(i64)labels[i] * n_classes + predicted], (u64)units[i]);",
-        "cells[(i64)labels[i] * n_classes + predicted] += (u64)units[i];",
+        "const u32 low = (u32)value, sum = atomicAdd(&halves[e], low) + low;",
+        "const u32 low = (u32)value, sum = halves[e] += low;",
+    ),
+    "counts of small units only": planted(rows, "reduce", "if (high != 0) atomicAdd(&halves[n + e], high);", ""),
+    "wrong predictions of the first rows only": planted(
+        rows, "reduce", "add_to_channel(Pairs(1), 0, sum, wrong);", "if (threadIdx.x == 0) atomicAdd((u64*)wrong, (u64)sum);"
     ),
     "sums lose their sign": planted(
         rows,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuboost.backends.cuda.gpu import Limits
+from benchmarks.gpu.cards import CARDS, SHAPES, waves
 from gpuboost.backends.cuda.plan import (
     MAX_WAVES,
     MEMORY_SHARE,
@@ -23,25 +21,7 @@ from gpuboost.backends.cuda.plan import (
 )
 from gpuboost.errors import DeviceMemoryError
 
-H100 = Limits(n_multiprocessors=132, shared_per_block=227 * 1024, shared_per_multiprocessor=228 * 1024)
-TURING = Limits(40, shared_per_block=64 * 1024, shared_per_multiprocessor=64 * 1024, threads_per_multiprocessor=1024)
-CARDS = {
-    "T4 (sm_75)": TURING,
-    "A100 (sm_80)": Limits(108, 163 * 1024, 164 * 1024),
-    "RTX 3090 (sm_86)": Limits(82, 99 * 1024, 100 * 1024, threads_per_multiprocessor=1536),
-    "RTX 4090 (sm_89)": Limits(128, 99 * 1024, 100 * 1024, threads_per_multiprocessor=1536),
-    "H100 (sm_90)": H100,
-    "B200 (sm_100)": Limits(148, 227 * 1024, 228 * 1024),
-    "RTX 5090 (sm_120)": Limits(170, 99 * 1024, 100 * 1024, threads_per_multiprocessor=1536),
-}
-SHAPES = {  # rows, bins of the features, channels, trees
-    "MNIST": (60_000, [256] * 717, 10, 1),
-    "Covertype": (464_809, [256] * 10 + [3] * 44, 7, 1),
-    "letter": (16_000, [17] * 16, 26, 1),
-    "100 classes": (100_000, [256] * 64, 100, 1),
-    "ABC-MART on poker hands": (25_000, [5, 14] * 5, 3, 28),
-    "4,000 features": (20_000, [256] * 4_000, 10, 1),
-}
+H100, TURING = CARDS["H100"].limits, CARDS["T4"].limits
 GIB = 2**30
 
 
@@ -170,11 +150,7 @@ def test_plans_keep_within_memory(n_bins: list[int], n_trees: int, n_channels: i
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("card", CARDS)
 def test_waves_are_full(card: str, shape: str) -> None:
-    n_rows, n_bins, n_channels, n_trees = SHAPES[shape]
-    plan = plan_growth(columns(n_bins), max(n_bins), n_trees, n_channels, 9, 8 * GIB, CARDS[card])
-    for tile in plan.tiles:
-        n_blocks = math.prod(plan.histogram_grid(tile, n_rows, n_trees, n_channels))
-        assert wave_efficiency(n_blocks, plan.blocks_at_once) >= 0.9
+    assert min(waves(SHAPES[shape], CARDS[card].limits)) >= 0.9
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 10_000))
@@ -192,9 +168,7 @@ def test_occupancy_by_hand() -> None:
     at_once = [plan_growth(columns([17] * 16), 17, 1, 26, 9, GIB, card).blocks_at_once for card in (TURING, H100)]
     assert at_once == [4 * 40, 5 * 132]
     # 128 KiB for MNIST on an H100: one block of 1024 threads. On a 3090 two of four features are there at a time, in 64 KiB.
-    plans = [
-        plan_growth(columns([256] * 717), 256, 1, 10, 9, GIB, CARDS[name]) for name in ("H100 (sm_90)", "RTX 3090 (sm_86)")
-    ]
+    plans = [plan_growth(columns([256] * 717), 256, 1, 10, 9, GIB, CARDS[name].limits) for name in ("H100", "RTX 3090")]
     assert [(plan.groups, plan.block, plan.blocks_at_once) for plan in plans] == [(4, 1024, 132), (2, 1024, 82)]
 
 
