@@ -173,3 +173,13 @@ def test_the_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for name in (*static.BOOSTERS, *ASSUMED, "`histogram`", "ABC-MART on poker hands, 19 inner nodes", "| T4 | sm_75 |"):
         assert name in text
     assert "nan" not in text
+
+
+def test_the_newest_report_is_read(tmp_path: Path) -> None:
+    assert static.model_rows(tmp_path) == []
+    (tmp_path / "static-2026-01-01.md").write_text("nothing")
+    rows = f"| | H100 | T4 |\n| --- | --- | --- |\n| one | 0.90 | 4.00 |\n| {static.WITHOUT_GRAPHS} | 1.10 | 5.00 |\n"
+    (tmp_path / "static-2026-02-01.md").write_text(
+        f"# A report\n\n{static.ROUNDS}\n\n{rows}\n### Where it goes\n\n| two | 1 | 2 |\n"
+    )
+    assert static.model_rows(tmp_path) == [{"problem": "one", "H100": 0.9, "T4": 4.0}]

@@ -99,7 +99,7 @@ class Model:
         loop = min(code.loops_with("ATOMS"), key=lambda one: abs(one.count("ATOMS") - BATCH * plan.groups))
         warp_rows = sum(rows) * tiles / self.rows_at_once
         flush = min(code.loops_with("RED"), key=lambda one: abs(one.count("RED") - plan.groups))
-        of_cells = len(code.loop_with("STS")) / BATCH + len(flush) / plan.groups  # 32 cells are cleared and added to global memory
+        of_cells = len(code.loop_with("STS")) / BATCH + len(flush) / plan.groups  # 32 cells are cleared, and added elsewhere
         instructions = warp_rows * self.shares.executed(loop) / BATCH + n_blocks * plan.groups * plan.bins_stride * of_cells
         adds = warp_rows * self.shares.body * self.shares.atomics * plan.groups
         sectors = -(-plan.lanes.words // 4) - (-plan.lanes.channels // 8) + 1 / 8

@@ -154,6 +154,22 @@ def problems(step: Step) -> dict[str, Callable[[str], Any]]:
     }
 
 
+ROUNDS, WITHOUT_GRAPHS = "## A round, in ms", "without graphs"
+
+
+def model_rows(folder: Path = ROOT / "benchmarks" / "results") -> list[dict[str, Any]]:
+    """Return the modelled rounds of the newest report: a training's name as "problem", and milliseconds by card."""
+    report = max(folder.glob("static-*.md"), default=None)
+    if report is None:
+        return []
+    text = report.read_text(encoding="utf-8").partition(ROUNDS)[2].partition("\n#")[0]
+    head, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")
+    ]
+    named = [row for row in rows if row[0] != WITHOUT_GRAPHS]
+    return [{"problem": row[0], **{card: float(ms) for card, ms in zip(head[1:], row[1:], strict=True)}} for row in named]
+
+
 def of_model(recorded: dict[str, Recorded]) -> str:
     """Return the modelled rounds."""
     rows, parts = [], []
@@ -161,10 +177,10 @@ def of_model(recorded: dict[str, Recorded]) -> str:
         models = {card: Model(CARDS[card], one) for card in CARDS}
         rounds = {card: model.round() for card, model in models.items()}
         rows.append([name, *(f"{1e3 * found.seconds:.2f}" for found in rounds.values())])
-        rows.append(["without graphs", *(f"{1e3 * model.round(graphs=False).seconds:.2f}" for model in models.values())])
+        rows.append([WITHOUT_GRAPHS, *(f"{1e3 * model.round(graphs=False).seconds:.2f}" for model in models.values())])
         parts.append((name, rounds[PLANNED_ON], models[PLANNED_ON]))
     return (
-        "## A round, in ms\n\n"
+        f"{ROUNDS}\n\n"
         + table(["", *CARDS], rows)
         + f"\n### Where it goes on an {PLANNED_ON}\n\nMilliseconds. The device works while the host queues; what is left of "
         "both is waited for. Executed is the share of (warp, row) pairs in which the histogram's loop adds anything, and of "
