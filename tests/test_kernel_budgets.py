@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.gpu import counts, nvrtc, sass, static
 from benchmarks.gpu.cards import CARDS
-from benchmarks.gpu.model import Shares
+from benchmarks.gpu.model import Shares, of_channel
 from benchmarks.gpu.rounds import REPLAYED, record
 from gpuboost.backends.cuda import kernels
 from tests.cuda_on_cpu import emulator
@@ -26,11 +26,11 @@ HISTOGRAM_LOOP = 171
 """Instructions for four rows of a word's four features, on every architecture."""
 INNER_LOOPS = {
     "histogram": HISTOGRAM_LOOP,
-    "sweep_edge": 214,
-    "sweep_gini": 236,
-    "sweep_newton": 233,
-    "sweep_rebel": 342,
-    "sweep_entropy": 795,
+    "sweep_edge": 141,
+    "sweep_gini": 186,
+    "sweep_newton": 188,
+    "sweep_rebel": 276,
+    "sweep_entropy": 607,
     "partition_rows": 225,
     "partition_nodes": 153,
     "quantise": 83,
@@ -188,7 +188,7 @@ def test_instructions_of_the_sweeps_header() -> None:
     each, micro = numbers(r"(\d+) instructions in sweep_edge: (\d+) us", text)
     assert warps == 717 * 8 * 2 * 10
     assert micro == round(1e6 * warps * each / (4 * CYCLES))
-    assert each == len(disassembled("sweep", 90)["sweep_edge"].inner_loop)
+    assert each == pytest.approx(of_channel(disassembled("sweep", 90)["sweep_edge"].inner_loop), abs=0.5)
 
 
 def test_instructions_of_the_histograms_header() -> None:

@@ -47,6 +47,11 @@ class Shares:
         return sum(n * share.get(depth, self.body * self.atomics) for depth, n in loop.depths().items())
 
 
+def of_channel(loop: sass.Loop) -> float:
+    """Return a sweep's instructions for 32 bins of one channel. A scan is five shuffles, and the compiler unrolls the loop."""
+    return len(loop) * 5 / loop.count("SHFL.UP")
+
+
 def shares_of(differs: NDArray[np.bool_], n_words: int, rows_at_once: int) -> Shares:
     """Count for warps that take so many rows and words at once; ``differs`` as in `rounds.Recorded`."""
     n_rows, n_tiles = len(differs) // rows_at_once, -(-differs.shape[1] // n_words)
@@ -112,7 +117,7 @@ class Model:
         n_bins = self.recorded.columns.n_bins[self.recorded.columns.features]
         members = 1 if item.arguments["first_member"] == 0 else 2
         passes = float(np.ceil(n_bins / WARP).sum()) * members * self.recorded.n_channels * sum(n > 0 for n in item.rows or ())
-        return passes * len(self.code(item.name).inner_loop) / self.issue
+        return passes * of_channel(self.code(item.name).inner_loop) / self.issue
 
     def work(self, item: Item) -> float:
         """Return the time that the device is busy with anything, from its start on."""

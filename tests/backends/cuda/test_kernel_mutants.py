@@ -438,6 +438,10 @@ MUTANTS = {
         "of_warp[warp * n_channels + c] = sum;\n    }\n    __syncthreads();",
         "of_warp[warp * n_channels + c] = sum;\n    }",
     ),
+    "warps do not go on from those before": planted(growth, "sweep", "            before += sum;\n", ""),
+    "no barrier behind the sums before a warp": planted(
+        growth, "sweep", "before += sum;\n        }\n    }\n    __syncthreads();", "before += sum;\n        }\n    }"
+    ),
     "too small for eight warps": planted(growth, "sweep", "Best of_warp[N_WARPS];", "Best of_warp[3];"),
     "a shuffle in a branch": planted(
         growth,
