@@ -200,8 +200,7 @@ def train(
         display.close()
     settle(result.history)
     if stopping and len(result.rounds) > 0:
-        best = stopping.best(result.history[criterion])
-        result.rounds = result.rounds[:best]
+        result.rounds = result.rounds[: stopping.best(result.history[criterion])]
     return result
 
 

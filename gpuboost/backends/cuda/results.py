@@ -67,8 +67,7 @@ class Results:
             own = Pending(self, self.gpu.empty((n,), np.int64))
             self.gpu.zero(own.array)
             return own
-        if self.memory is None or self.used + n > CAPACITY:
-            self._begin_again()
+        self.make_room(n)
         assert self.memory is not None
         pending = Pending(self, self.memory[self.used : self.used + n])
         self.used += n
@@ -88,8 +87,13 @@ class Results:
             at += n
         self.fetched, self.waiting = self.used, []
 
-    def _begin_again(self) -> None:
-        """Use the memory from its start once more."""
+    def make_room(self, n: int) -> None:
+        """Let the next ``n`` numbers lie side by side. What waits may be fetched, and is then no longer on the device.
+
+        So this comes before kernels are queued of which one reads what another has written.
+        """
+        if self.memory is not None and self.used + n <= CAPACITY:
+            return
         if self.memory is None:
             self.memory = self.gpu.empty((CAPACITY,), np.int64)
         elif self.waiting:

@@ -144,9 +144,9 @@ class CudaRows:
         """Quantise with the shift rule worked out on the device: one transfer brings all small results."""
         fixedpoint.final_shift(0, 0, n_rows)  # raises if there are too many rows
         n_classes, n_channels = state.shape[1], state.shape[1] + (counts is not None)
+        results = self.results.reserve(2 + n_classes + n_channels + n_classes)  # it may fetch the maximum
         is_waiting = isinstance(maximum, Pending) and maximum.host is None
         bits = maximum.bits if is_waiting else self.gpu.put(np.array([float(maximum)]).view(np.uint64))  # type: ignore[attr-defined]
-        results = self.results.reserve(2 + n_classes + n_channels + n_classes)
         chosen, first_sums, sums = (results.array[i:j] for i, j in ((0, 2), (2, 2 + n_classes), (2 + n_classes, None)))
         self._channel_sums(state, frequency_weight, bits, first_sums)
         launch(self.gpu, "choose_shift", (1,), (bits, first_sums, chosen, n_classes, n_rows), block=32)

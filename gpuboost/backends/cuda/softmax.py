@@ -50,6 +50,7 @@ class CudaSoftmax(CudaRows):
 
     def softmax_summary(self, rows: SoftmaxRows, shift: int) -> SoftmaxSummary:
         """Work all of it out on the device: one transfer brings it."""
+        self.results.make_room(1 + 3 * rows.p.shape[1])
         largest = self._largest_miss(rows)
         sums, losses = self._softmax_sums(rows, largest.bits), self._losses(rows, None, 1, shift)
         gradient, curvature = np.split(sums.get(), 2)

@@ -12,6 +12,7 @@ import pytest
 
 import gpuboost
 from gpuboost import devices, training
+from gpuboost.backends.cuda import results
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.growth import ASK_EVERY
 from gpuboost.learners.growth import grow
@@ -136,3 +137,19 @@ def test_a_round_of_newton_trees(
     found = rounds(algorithm, max_leaf_nodes=20, **options)
     assert [sum(one.values()) - one["get"] - 5 * 19 for one in found] == [n_others] * 3
     assert [one["get"] for one in found] == [waits] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capacity", [33, 97])
+@pytest.mark.parametrize("algorithm", ["adaboost-mh", "samme", "abc-boost", "rebel"])
+def test_results_begin_again_where_their_memory_ends(
+    rounds: Callable[..., list[Counter[str]]], monkeypatch: pytest.MonkeyPatch, algorithm: str, capacity: int
+) -> None:
+    """At every place of a round: what one kernel writes and another reads stays where it is."""
+    monkeypatch.setattr(results, "CAPACITY", capacity)
+    rounds(algorithm)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 4)), rng.integers(0, 4, 300)
+    models = [gpuboost.fit(X, y, algorithm=algorithm, n_estimators=8, device=device) for device in ("numpy", "emulated")]
+    assert models[0].ensemble_.digest() == models[1].ensemble_.digest()
+    assert models[0].history_["train_error"] == models[1].history_["train_error"]
