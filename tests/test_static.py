@@ -120,7 +120,7 @@ def test_launches_get_the_rows_of_their_nodes() -> None:
 def recorded(*names: str) -> Recorded:
     sizes = {"n_rows": 0, "n_classes": 0, "n_channels": 2, "bytes": 0, "max_nodes": 0}
     items = [Item(name, sizes, (0,)) for name in names]
-    return Recorded(items, Columns.of(np.array([4]), np.array([True])), 4, np.ones((64, 1, 4), bool), 1, 2, 3)
+    return Recorded(items, Columns.of(np.array([4]), np.array([True])), 4, np.ones((64, 1, 4), bool), 3, 2, 3, 2)
 
 
 def seconds(name: str) -> float:
@@ -128,7 +128,8 @@ def seconds(name: str) -> float:
 
 
 def test_the_clocks_by_hand() -> None:
-    besides, latency = seconds("round") + seconds("tree"), 2 * seconds("latency")
+    # Three trees grow side by side, of which two are added to the model.
+    besides, latency = seconds("round") + 2 * seconds("grown") + 2 * seconds("made"), 2 * seconds("latency")
     # Two launches: the second is queued while the first runs, and both are waited for.
     found = Model(CARDS["H100"], recorded("reweight", "errors", "get")).round()
     work = seconds("start") + latency

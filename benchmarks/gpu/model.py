@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.gpu import counts, sass
 from benchmarks.gpu.cards import ASSUMED, DEPENDENT_LOADS, FREE_BYTES, Card
-from benchmarks.gpu.rounds import REPLAYED, SMALLER, Item, Recorded
+from benchmarks.gpu.rounds import HELD, REPLAYED, SMALLER, Item, Recorded
 from gpuboost.backends.cuda.kernels import KERNELS
 from gpuboost.backends.cuda.plan import MIN_ROWS, WARP, WORD_FEATURES, plan_growth, wave_efficiency
 
@@ -149,7 +149,7 @@ class Model:
             elif item.name == "put":
                 cost = assumed("put")
             else:
-                cost = assumed("graph" if in_graph else "replayed" if item.name in REPLAYED else "checked")
+                cost = assumed("graph" if in_graph else "replayed" if item.name in HELD else "checked")
             is_inside = in_graph
             own = assumed("start in a graph" if in_graph else "start") + self.work(item)
             host += cost
@@ -157,7 +157,8 @@ class Model:
             found.device += own
             found.host += cost
             found.of_kernel[item.name] += own
-        besides = assumed("round") + assumed("tree") * self.recorded.n_trees
+        one = self.recorded
+        besides = assumed("round") + assumed("grown") * (one.n_trees - 1) + assumed("made") * one.n_made
         found.host += besides
         found.seconds = max(host, device) + besides
         return found

@@ -23,6 +23,8 @@ from gpuboost.backends.statistics import Stats
 
 ROOT, SMALLER, _, LEFT_CHILD, RIGHT_CHILD = range(5)
 REPLAYED = frozenset(name for entries in GROWTH.values() for name in entries) - {"init_roots", "root_totals", "node_of_rows"}
+HELD = REPLAYED | {"init_roots", "root_totals"}
+"""What is checked once where a tree starts from all rows: as a rule, a growth from its start to its last cut."""
 DEVICE = "counted"
 SAMPLE = 20_000
 """Rows of which codes are kept."""
@@ -62,6 +64,8 @@ class Recorded:
         Which codes are counted: of some rows, and of all words that hold a feature that can be cut.
     n_trees, n_channels, max_leaves : int
         Of the last growth.
+    n_made : int
+        Trees that the round has added to the model.
     """
 
     items: list[Item]
@@ -71,6 +75,7 @@ class Recorded:
     n_trees: int
     n_channels: int
     max_leaves: int
+    n_made: int
 
     def counts(self) -> Counter[str]:
         """Return how often each thing was done."""
@@ -183,15 +188,16 @@ def record(train: Callable[[str], Any], limits: Limits, memory: int = 1 << 31) -
     from tests.cuda_on_cpu.gpu import EmulatedGpu
 
     backend, observe = NotedBackend(NotedGpu(EmulatedGpu(memory=memory, limits=limits))), training.observe
-    marks: list[int] = []
+    marks: list[tuple[int, int]] = []
 
-    def marked(*arguments: Any) -> Any:
-        found = observe(*arguments)
-        marks.append(len(backend.gpu.items))
+    def marked(step: Any, *rest: Any) -> Any:
+        found = observe(step, *rest)
+        marks.append((len(backend.gpu.items), len(step.trees)))
         return found
 
     with mock.patch.dict(devices.OPENERS, {DEVICE: lambda index: backend}), mock.patch.object(training, "observe", marked):
         train(DEVICE)
     data = backend.growth.pop("data")
-    items, differs = backend.gpu.items[marks[1] : marks[2]], counted(data)
-    return Recorded(items, data.columns.host, int(data.n_bins.max(initial=2)), differs, **backend.growth)
+    (before, _), (after, n_made) = marks[1:3]
+    items, stride = backend.gpu.items[before:after], int(data.n_bins.max(initial=2))
+    return Recorded(items, data.columns.host, stride, counted(data), n_made=n_made, **backend.growth)

@@ -14,7 +14,7 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda.binning import encode
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.growth import CudaGrowth
-from gpuboost.backends.cuda.growth_work import Recording
+from gpuboost.backends.cuda.growth_work import Recording, Start
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.results import Results
 from gpuboost.backends.cuda.softmax import CudaSoftmax
@@ -38,9 +38,10 @@ class CudaBackend(CudaGrowth, CudaSoftmax, Backend):
         self.buffers: dict[str, GpuArray] = {}
         self.results = Results(gpu)
         self.recordings: dict[tuple[int | str, ...], Recording] = {}
+        self.starts: dict[tuple[int | str, ...], Start] = {}
 
     def close(self) -> None:
-        self.recordings.clear()
+        self._forget()
         self.buffers.clear()
         self.results = Results(self.gpu)
         self.gpu.close()

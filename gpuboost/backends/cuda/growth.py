@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
-from gpuboost.backends.cuda.growth_work import GrowthWork, Recording, criterion_arguments, work_of
+from gpuboost.backends.cuda.growth_work import GrowthWork, Recording, Start, criterion_arguments, work_of
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import Launch, prepare
 from gpuboost.backends.cuda.matrix import CudaMatrix, DeviceColumns
@@ -39,18 +39,23 @@ class CudaGrowth:
     gpu: Gpu
     buffers: dict[str, GpuArray]
     recordings: dict[tuple[int | str, ...], Recording]
+    starts: dict[tuple[int | str, ...], Start]
     queued: list[Launch | GpuArray] | None = None
-    """What has been queued since `run` began to record."""
+    """What has been queued since a recording began."""
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> GpuArray:
         """Return an array in memory that is kept between rounds. Its contents are left over, or zero if it is new."""
         size = math.prod(shape)
         if name not in self.buffers or self.buffers[name].shape[0] < size:
             self.buffers.pop(name, None)  # given back before the new one is asked for
-            self.recordings.clear()  # they are of the old one
+            self._forget()  # recordings of the old one
             self.buffers[name] = self.gpu.empty((size,), dtype)
             self.gpu.zero(self.buffers[name])
         return self.buffers[name][:size].reshape(shape)
+
+    def _forget(self) -> None:
+        self.recordings.clear()
+        self.starts.clear()
 
     def _grid(self, n: int) -> int:
         """Return the number of blocks for ``n`` rows: the kernels' loops take more rows than threads."""
@@ -70,6 +75,22 @@ class CudaGrowth:
     # ---- the frontier ------------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: CudaMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
+        if not scope.is_whole:
+            return self._begin(data, stats, max_leaves, scope)
+        key = (id(data.columns), *stats.quantised.shape, stats.n_classes, stats.criterion, max_leaves)
+        if key in self.starts:
+            return self.starts[key].again(self.gpu, data, stats)
+        queued: list[Launch | GpuArray] = []
+        self.queued = queued
+        try:
+            frontier = self._begin(data, stats, max_leaves, scope)
+        finally:
+            self.queued = None
+        self.starts[key] = Start.of(Recording.of(queued, stats.quantised, data.columns), frontier)
+        return frontier
+
+    def _begin(self, data: CudaMatrix, stats: Stats, max_leaves: int, scope: GrowthScope) -> Frontier:
+        """Return trees of one node each, in buffers that are looked up and divided anew."""
         n_rows, n_channels = stats.quantised.shape[1:]
         n_started = n_rows if scope.sample_indices is None else scope.sample_indices.shape[0]
         work = self._work(data, stats, max_leaves, scope, len(root_bounds(stats, scope, n_started)))
@@ -83,7 +104,7 @@ class CudaGrowth:
         nodes = (work.rows, table, current, scope.sample_indices, bounds)
         self._launch("init_roots", grid, *nodes, histogram, {**sizes, **table_sizes})
         if work.sum_abs is not None:
-            self.gpu.zero(work.sum_abs)
+            self._zero(work.sum_abs)
         arrays = (work.rows, stats.quantised, table, work.sum_abs)
         strides = (work.stride, work.quantised_stride)
         self._launch("root_totals", grid, *arrays, *strides, work.max_nodes, stats.n_classes, n_channels)
@@ -134,7 +155,7 @@ class CudaGrowth:
         key = (n_trees, n_channels, max_leaves)
         if key not in columns.plans:
             self.buffers.pop("histograms", None)  # another plan's
-            self.recordings.clear()  # they hold it, too
+            self._forget()  # they hold it, too
             stride = int(data.n_bins.max(initial=2))
             # The next round's statistics are made while this round's are still there; and there are the rows' leaves.
             free = max(0, self.gpu.free_bytes() - 4 * n_sets * n_rows * (n_channels + 1))
@@ -168,6 +189,7 @@ class CudaGrowth:
         except BaseException:  # a growth that stops between two launches may leave them other than zero
             for name in ("cursors", "tickets"):
                 self.buffers.pop(name, None)
+            self._forget()
             raise
         finally:
             self.queued = None

@@ -9,9 +9,10 @@ from gpuboost.backends.criteria import Criterion
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.kernels import Argument
 from gpuboost.backends.cuda.launch import Launch
-from gpuboost.backends.cuda.matrix import DeviceColumns
+from gpuboost.backends.cuda.matrix import CudaMatrix, DeviceColumns
 from gpuboost.backends.cuda.plan import GrowthPlan
 from gpuboost.backends.frontier import Frontier
+from gpuboost.backends.statistics import Stats
 from gpuboost.exactmath import LOG2_COEFFICIENTS
 
 STATISTICS = object()
@@ -113,6 +114,25 @@ class Recording:
                 item.replace(STATISTICS, quantised).queue(gpu)
             else:
                 gpu.zero(item)
+
+
+@dataclass(frozen=True)
+class Start:
+    """The start of a growth from all rows: what it has queued, and the parts of its frontier, which are the same every time."""
+
+    recording: Recording
+    parts: dict[str, Any]
+
+    @classmethod
+    def of(cls, recording: Recording, frontier: Frontier) -> Start:
+        """Return the start of a growth, without its statistics."""
+        names = ("rows", "nodes", "totals", "edges", "current", "work")
+        return cls(recording, {name: getattr(frontier, name) for name in names})
+
+    def again(self, gpu: Gpu, data: CudaMatrix, stats: Stats) -> Frontier:
+        """Start with other statistics."""
+        self.recording.queue(gpu, stats.quantised)
+        return Frontier(data, stats, **self.parts)
 
 
 def criterion_arguments(criterion: Criterion, work: GrowthWork) -> list[Argument]:

@@ -29,6 +29,8 @@ SWEEP_BYTES = 4 * 8
 """Shared memory that the sweeps take for a channel: an int32 for each of its eight warps."""
 SWEEP_STATIC_BYTES = 256
 """More than the rest of the shared memory of the sweeps."""
+LOSS_BYTES = 8
+"""Shared memory that ``softmax_losses`` takes for a class."""
 MAX_TREES = 65_535
 """Trees that grow together: an axis of many grids."""
 MEMORY_SHARE = 0.8
@@ -239,6 +241,15 @@ def check_batch(n_trees: int) -> None:
         raise DeviceMemoryError(
             f"a round grows {n_trees:,} trees together, but a launch has room for {MAX_TREES:,}. A tree a class, or a pair of "
             'classes in a search of the base class, which n_candidates limits; or use device="cpu"'
+        )
+
+
+def check_losses(n_classes: int, limits: Limits) -> None:
+    """Raise a DeviceMemoryError if a block cannot add up the losses of so many classes."""
+    if LOSS_BYTES * n_classes > limits.shared_per_block:
+        raise DeviceMemoryError(
+            f"the losses of {n_classes:,} classes need {LOSS_BYTES * n_classes:,} bytes of shared memory, but a block of the "
+            f'device has {limits.shared_per_block:,}; use device="cpu"'
         )
 
 

@@ -10,7 +10,7 @@ from gpuboost.array_types import IntArray
 from gpuboost.backends.cuda.gpu import GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import launch
-from gpuboost.backends.cuda.plan import check_batch
+from gpuboost.backends.cuda.plan import LOSS_BYTES, check_batch, check_losses
 from gpuboost.backends.cuda.results import Pending
 from gpuboost.backends.cuda.rows import CudaRows
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
@@ -99,9 +99,10 @@ class CudaSoftmax(CudaRows):
     ) -> Pending:
         """Return the losses after each of the candidates, or without a batch the losses as they are."""
         n_rows, n_classes = rows.p.shape
+        check_losses(n_classes, self.gpu.limits)
         losses = self.results.reserve(n_candidates * n_classes)
         shape = {"n_rows": n_rows, "n_classes": n_classes, "n_leaves": n_leaves}
         sizes = {**shape, "shift": shift, "lowest": STATE_FLOOR, "coefficients": LOG2_COEFFICIENTS}
         arguments = (*rows, *(batch or [None] * 4), losses.array, sizes)
-        launch(self.gpu, "softmax_losses", (self._rows(n_rows), n_candidates), arguments, shared_bytes=8 * n_classes)
+        launch(self.gpu, "softmax_losses", (self._rows(n_rows), n_candidates), arguments, shared_bytes=LOSS_BYTES * n_classes)
         return losses

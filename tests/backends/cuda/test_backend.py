@@ -259,7 +259,8 @@ def test_a_growth_is_checked_once_and_queued_again(emulated: Devices, monkeypatc
     # Of the growth itself each kernel was checked for one tree only: a root and two expansions.
     assert prepared.count("histogram") == prepared.count("sweep_edge") == 3
     assert prepared.count("pop_best_leaf") == prepared.count("partition_rows") == 3
-    assert prepared.count("init_roots") == prepared.count("node_of_rows") == 6
+    assert prepared.count("init_roots") == prepared.count("root_totals") == 1
+    assert prepared.count("node_of_rows") == 6
 
 
 def test_other_rows_and_features_are_queued_again_too(monkeypatch: pytest.MonkeyPatch) -> None:

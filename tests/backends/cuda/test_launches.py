@@ -12,10 +12,14 @@ import pytest
 
 import gpuboost
 from gpuboost import devices, training
+from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import results
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.growth import ASK_EVERY
+from gpuboost.backends.reference.backend import NumpyBackend
+from gpuboost.backends.statistics import SoftmaxRows
 from gpuboost.learners.growth import grow
+from tests.backends.test_softmax import random_rows
 from tests.candidates import tight
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.gpu import EmulatedGpu
@@ -139,17 +143,29 @@ def test_a_round_of_newton_trees(
     assert [one["get"] for one in found] == [waits] * 3
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("capacity", [33, 97])
-@pytest.mark.parametrize("algorithm", ["adaboost-mh", "samme", "abc-boost", "rebel"])
-def test_results_begin_again_where_their_memory_ends(
-    rounds: Callable[..., list[Counter[str]]], monkeypatch: pytest.MonkeyPatch, algorithm: str, capacity: int
-) -> None:
-    """At every place of a round: what one kernel writes and another reads stays where it is."""
-    monkeypatch.setattr(results, "CAPACITY", capacity)
-    rounds(algorithm)
+@pytest.mark.emulator
+@pytest.mark.parametrize("before", ["reweight", "nothing"])
+def test_results_begin_again_at_any_place(monkeypatch: pytest.MonkeyPatch, before: str) -> None:
+    """What one kernel writes and another reads stays where it is until both are queued, wherever the memory ends."""
+    require(emulator.unavailable())
+    monkeypatch.setattr(results, "CAPACITY", 32)
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 4)), rng.integers(0, 4, 300)
-    models = [gpuboost.fit(X, y, algorithm=algorithm, n_estimators=8, device=device) for device in ("numpy", "emulated")]
-    assert models[0].ensemble_.digest() == models[1].ensemble_.digest()
-    assert models[0].history_["train_error"] == models[1].history_["train_error"]
+    state, signs = np.ldexp(rng.random((50, 4)) + 0.1, -40), rng.choice(np.array([-1, 1], np.int8), (50, 4))
+    weight, leaf_index, table = np.ones(50, np.int32), np.arange(50, dtype=np.int32) % 3, rng.random((3, 2, 4)) + 0.5
+    softmax = random_rows(50, 4)
+
+    def outcome(backend: Backend) -> list[Any]:
+        own, *others = (backend.put(array) for array in (state.copy(), signs, weight, leaf_index))
+        if before == "nothing":
+            return list(backend.softmax_summary(SoftmaxRows(*map(backend.put, softmax)), 30))
+        maximum = backend.reweight(own, others[0], others[2], table)
+        stats = backend.statistics(own, *others[:2], 50, maximum)
+        return [backend.get(stats.quantised), stats.shift, stats.sum, stats.sum_abs, float(maximum)]
+
+    expected = outcome(NumpyBackend())
+    with CudaBackend(EmulatedGpu()) as backend:
+        for used in range(1, results.CAPACITY + 1):
+            backend.results = results.Results(backend.gpu)
+            backend.results.reserve(used)
+            for found, wanted in zip(outcome(backend), expected, strict=True):
+                assert np.array_equal(found, wanted), used

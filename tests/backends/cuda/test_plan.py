@@ -14,6 +14,7 @@ from gpuboost.backends.cuda.plan import (
     WARP,
     Columns,
     Lanes,
+    check_losses,
     cut_into_tiles,
     plan_growth,
     stretches,
@@ -116,6 +117,12 @@ def test_channels_beyond_the_shared_memory_of_a_block() -> None:
     assert plan_growth(columns([4]), 4, 1, 2040, 2, GIB, TURING).kept
     with pytest.raises(DeviceMemoryError, match=r"2041 channels, one a class, need 65,568 bytes .* has 65,536; use device"):
         plan_growth(columns([4]), 4, 1, 2041, 2, GIB, TURING)
+
+
+def test_losses_beyond_the_shared_memory_of_a_block() -> None:
+    check_losses(8192, TURING)
+    with pytest.raises(DeviceMemoryError, match=r"losses of 8,193 classes need 65,544 bytes .* has 65,536; use device"):
+        check_losses(8193, TURING)
 
 
 def test_trees_beyond_a_launch() -> None:
