@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from gpuboost.exactmath import minus_log2
@@ -170,8 +171,14 @@ def _rebel(left: Integers, total: Integers, sum_abs: Integers) -> float:
     return max(exponential_loss(total, sum_abs, roots) - exponential_loss(edges, sum_abs, roots), 0.0)
 
 
+@lru_cache(maxsize=16)
+def _whole_entropy(total: tuple[int, ...]) -> float:
+    """Return the same for all cuts of a node."""
+    return weighted_entropy(total, len(total))
+
+
 def _entropy(left: Integers, total: Integers, sum_abs: Integers) -> float:
-    return max(float(entropy(left, total, len(total), weighted_entropy(total, len(total)))), 0.0)
+    return max(float(entropy(left, total, len(total), _whole_entropy(tuple(total)))), 0.0)
 
 
 CRITERIA: dict[Criterion, Traits] = {

@@ -19,7 +19,7 @@ from typing import NoReturn
 from tests.cuda_on_cpu import sanitized
 
 
-def outcomes(mode: str, function: str, names: Sequence[str], limit: int = 60) -> dict[str, str | None]:
+def outcomes(mode: str, function: str, names: Sequence[str], limit: int = 240) -> dict[str, str | None]:
     """Call a function with each name in a process of its own.
 
     Parameters

@@ -6,7 +6,8 @@ fails in any of the three orders: without a sanitizer, with the one for addresse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuboost.backends.cuda import kernels
@@ -14,6 +15,7 @@ from tests.cuda_on_cpu import emulator, forked, sanitized
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 
 MODES = ("", *sanitized.SANITIZERS)
+KERNEL = re.compile(r'^extern "C" __global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\([^{]*\{.*?^\}\n', re.M | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Mutant:
         Launches kernels of a device, and raises if their results are wrong.
     source : callable
         From the name of a file to its text.
+    kernels : tuple of str
+        Those of the file that the case launches, so that the others need not be compiled; empty for all.
     """
 
     file: str
@@ -38,13 +42,17 @@ class Mutant:
     replacement: str
     case: Callable[[EmulatedGpu], None]
     source: Callable[[str], str] = kernels.source
+    kernels: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Return the file with the error."""
         text = self.source(self.file)
         if text.count(self.original) != 1:
             raise ValueError(f"{self.original!r} stands {text.count(self.original)} times in {self.file}.cu")
-        return text.replace(self.original, self.replacement)
+        text = text.replace(self.original, self.replacement)
+        if not self.kernels:
+            return text
+        return KERNEL.sub(lambda match: match[0] if match[1] in self.kernels else "\n" * match[0].count("\n"), text)
 
     def run(self, *, planted: bool = True) -> None:
         """Run the case in every order, with or without the error."""
@@ -55,7 +63,9 @@ class Mutant:
             )
 
 
-def failures(function: str, names: Sequence[str]) -> dict[str, dict[str, str | None]]:
+def failures(
+    function: str, names: Sequence[str], expected: Mapping[str, str] | None = None
+) -> dict[str, dict[str, str | None]]:
     """Run mutants in one mode after another, as long as they are not caught.
 
     Parameters
@@ -63,6 +73,8 @@ def failures(function: str, names: Sequence[str]) -> dict[str, dict[str, str | N
     function : str
         What runs the mutant of a name, as "module:function".
     names : sequence of str
+    expected : mapping of str to str, optional
+        The modes that catch some of them, which come first.
 
     Returns
     -------
@@ -70,9 +82,15 @@ def failures(function: str, names: Sequence[str]) -> dict[str, dict[str, str | N
         For each mutant why it failed, or None, by mode. Modes that cannot be used here are missing.
     """
     found: dict[str, dict[str, str | None]] = {name: {} for name in names}
-    for mode in MODES:
-        left = [name for name in names if not any(found[name].values())]
-        if left and sanitized.unavailable(mode) is None:
-            for name, failure in forked.outcomes(mode, function, left).items():
+    first = {name: (expected or {}).get(name, MODES[0]) for name in names}
+
+    def run(mode: str, some: Sequence[str]) -> None:
+        if some and sanitized.unavailable(mode) is None:
+            for name, failure in forked.outcomes(mode, function, some).items():
                 found[name][mode] = failure
+
+    for mode in MODES:
+        run(mode, [name for name in names if first[name] == mode])
+    for mode in MODES:
+        run(mode, [name for name in names if first[name] != mode and not any(found[name].values())])
     return found

@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import gpuboost
 
 
+@pytest.mark.slow
 def test_the_first_command_says_that_it_compiles(tmp_path: Path) -> None:
     data, model = tmp_path / "d.csv", tmp_path / "m"
     data.write_text("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(20)))

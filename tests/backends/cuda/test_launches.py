@@ -91,7 +91,14 @@ def test_without_kept_histograms_both_children_are_counted(queued: Counter[str])
 
 
 @pytest.fixture
-def rounds(queued: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Counter[str]]]:
+def device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let "emulated" be a device."""
+    require(emulator.unavailable())
+    monkeypatch.setitem(devices.OPENERS, "emulated", lambda index: CudaBackend(EmulatedGpu(graphs=False)))
+
+
+@pytest.fixture
+def rounds(device: None, queued: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Counter[str]]]:
     """Train for some rounds; return what those after the second have queued, from one look at the scores to the next."""
     seen: list[Counter[str]] = []
     observe = training.observe
@@ -102,7 +109,6 @@ def rounds(queued: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..
         return found
 
     def run(algorithm: str, **options: Any) -> list[Counter[str]]:
-        monkeypatch.setitem(devices.OPENERS, "emulated", lambda index: CudaBackend(EmulatedGpu(graphs=False)))
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(300, 4)), rng.integers(0, 4, 300)
         gpuboost.fit(X, y, algorithm=algorithm, n_estimators=5, device="emulated", **options)

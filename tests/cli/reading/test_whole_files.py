@@ -5,7 +5,9 @@ from __future__ import annotations
 import _thread
 import io
 import os
+import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,8 +39,16 @@ def test_a_pipe_is_read_to_its_end(pieces: list[bytes]) -> None:
     writer.join()
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Let interrupts be seen: what a shell runs in the background ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a read of Windows is not waited for in turns")
-def test_an_interrupt_that_came_before_the_read_ends_the_wait() -> None:
+def test_an_interrupt_that_came_before_the_read_ends_the_wait(interrupts: None) -> None:
     """As a signal between the interpreter's last look and the read: nothing interrupts the read itself."""
     reading, writing = os.pipe()
     end = threading.Timer(20, os.close, [writing])  # for a reader that waits for ever
