@@ -14,9 +14,9 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from gpuboost.errors import DeviceLostError, DeviceMemoryError, DeviceUnavailableError, ModelFormatError
+from gpuboost.errors import DeviceLostError, DeviceMemoryError, DeviceUnavailableError, ModelFormatError, StreamError
 from gpuboost.messages import did_you_mean
-from gpuboost.registry import ALGORITHMS, __version__, estimator_class, estimator_modules
+from gpuboost.registry import ALGORITHMS, COMPOSITES, __version__, estimator_class, estimator_modules
 
 if TYPE_CHECKING:
     from gpuboost.active.learner import ActiveLearner
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
         ABCBoostClassifier,
         AdaBoostMHClassifier,
         BoostingClassifier,
+        FilterBoostClassifier,
         GambleClassifier,
         LogitBoostClassifier,
         MartClassifier,
+        OutputCodeClassifier,
         RebelClassifier,
         SAMMEClassifier,
     )
@@ -42,12 +44,15 @@ __all__ = [
     "DeviceLostError",
     "DeviceMemoryError",
     "DeviceUnavailableError",
+    "FilterBoostClassifier",
     "GambleClassifier",
     "LogitBoostClassifier",
     "MartClassifier",
     "ModelFormatError",
+    "OutputCodeClassifier",
     "RebelClassifier",
     "SAMMEClassifier",
+    "StreamError",
     "__version__",
     "cost_scorer",
     "fit",
@@ -58,6 +63,7 @@ __all__ = [
 
 MODULES = (
     "boosters",
+    "codes",
     "costs",
     "datasets",
     "ensemble",
@@ -66,6 +72,7 @@ MODULES = (
     "learners",
     "plotting",
     "stopping",
+    "streams",
     "training",
 )
 """The modules that are loaded when they are asked for, as in ``gpuboost.datasets.make_poker_hands``."""
@@ -82,7 +89,7 @@ def __getattr__(name: str) -> Any:
     """Load an estimator, and scikit-learn with it, or a module when it is asked for: the import stays light."""
     if name in MODULES:
         return importlib.import_module(f"gpuboost.{name}")
-    module = (estimator_modules() | OTHERS).get(name)
+    module = (estimator_modules() | COMPOSITES | OTHERS).get(name)
     if module is not None:
         return getattr(importlib.import_module(module), name)
     raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")

@@ -19,6 +19,10 @@ class ModelFormatError(ValueError):
     """A file is no model that can be loaded. The message names the file, what is wrong with it and what to do."""
 
 
+class StreamError(RuntimeError):
+    """A source of rows has failed, ended too early or changed in the middle. The message names the row and the batch."""
+
+
 def is_interrupt(error: BaseException | None) -> bool:
     """Whether ``error`` is an interrupt, or came of one.
 

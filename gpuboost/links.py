@@ -19,7 +19,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 class Softmax:
     """``p_k`` is proportional to ``exp(F_k / divisor)``."""
 
-    divisor: int = 1
+    divisor: float = 1
 
     def log_probabilities(self, scores: Floats) -> Floats:
         """Return the logarithms up to a constant for each row, shape (n_rows, n_classes)."""

@@ -48,8 +48,17 @@ ALGORITHMS = {
         "Li 2009, 2010",
         "lowest error where mart does well; 3 times its time with 8 classes, with gap=20 little more",
     ),
+    "filterboost": Algorithm(
+        "FilterBoostClassifier",
+        "gpuboost.estimators.filterboost",
+        "Bradley 2008",
+        "rows that come in a stream, or are more than memory holds; says with a probability when an error is reached",
+    ),
 }
 """In the order in which they are recommended."""
+
+COMPOSITES = {"OutputCodeClassifier": "gpuboost.estimators.output_code"}
+"""The modules of the estimators that train others."""
 
 
 def estimator_modules() -> dict[str, str]:
@@ -59,4 +68,4 @@ def estimator_modules() -> dict[str, str]:
 
 def estimator_class(name: str) -> Any:
     """Import an estimator by the name of its class; a KeyError if there is none of that name."""
-    return getattr(importlib.import_module(estimator_modules()[name]), name)
+    return getattr(importlib.import_module((estimator_modules() | COMPOSITES)[name]), name)

@@ -111,7 +111,7 @@ class Training:
 
 def train(
     booster: Booster[Any],
-    problem: Problem,
+    problem: Problem | None,
     *,
     n_rounds: int,
     initial_rounds: Sequence[Sequence[Tree]] = (),
@@ -129,7 +129,7 @@ def train(
     Parameters
     ----------
     booster, problem
-        The algorithm and the training set.
+        The algorithm and the training set; without one, if the booster draws its rows from a stream.
     n_rounds : int
         The number of rounds of the model, those of ``initial_rounds`` included.
     initial_rounds, history
@@ -167,10 +167,11 @@ def train(
     criterion = f"{next(iter(evaluation or ()), None)}_{'error' if costs is None else 'cost'}"
     try:
         reason = reason_to_end(result, n_rounds, stopping, criterion)
-        sets = {} if reason else {TRAIN: problem, **(evaluation or {})}
+        sets = {} if reason else {**({TRAIN: problem} if problem else {}), **(evaluation or {})}
         watched = {name: WatchedSet(one, booster.row_state(one), costs) for name, one in sets.items()}
         has_ended = bool(reason) or replay(booster, watched, initial_rounds)
-        for step in () if has_ended else booster.rounds(problem, watched[TRAIN].state, before):
+        rows: Any = problem  # a booster that draws its rows itself has no use for it
+        for step in () if has_ended else booster.rounds(rows, watched[TRAIN].state if problem else None, before):
             settle(result.history)
             row = {"train_loss": step.loss, **step.metrics, **observe(step, watched)}
             row["seconds"] = seconds_before + time.perf_counter() - started
@@ -185,7 +186,7 @@ def train(
             reason = reason_to_end(result, n_rounds, stopping, criterion, asked_to_stop > 0)
             if reason:
                 break
-        result.reason = reason or "the weak learner has nothing left to learn"
+        result.reason = reason or booster.ended or "the weak learner has nothing left to learn"
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
             raise

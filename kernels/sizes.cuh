@@ -66,7 +66,8 @@ struct SoftmaxSizes {
 };
 
 enum {
-    N_COEFFICIENTS = 11
+    N_COEFFICIENTS = 11,
+    N_EXP_COEFFICIENTS = 12
 };
 
 // What `minus_log2` needs.
@@ -79,4 +80,11 @@ struct LossSizes {
     int n_rows, n_classes, n_leaves, shift;
     double lowest;                        // probability
     double coefficients[N_COEFFICIENTS];  // gpuboost.exactmath.LOG2_COEFFICIENTS
+};
+
+// What `weigh_labels` reads.
+struct LabelSizes {
+    int n_rows, n_classes, first_row, madaboost;
+    double exp_coefficients[N_EXP_COEFFICIENTS];  // gpuboost.exactmath.EXP_COEFFICIENTS
+    double coefficients[N_COEFFICIENTS];          // gpuboost.exactmath.LOG2_COEFFICIENTS
 };

@@ -26,6 +26,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "variant": "discrete",
         "class_weight": {"ham": 2},
     },
+    "filterboost": {"algorithm": "filterboost", "max_leaf_nodes": 3, "examples_per_round": 40, "random_state": 5},
     "gamble": {"algorithm": "gamble", "max_leaf_nodes": 4, "learning_rate": "line-search"},
     "gamble, sampled": {"algorithm": "gamble", "max_leaf_nodes": 4, "subsample": 0.7, "random_state": 5},
     "logitboost": {"algorithm": "logitboost", "max_leaf_nodes": 3, "class_weight": "balanced"},

@@ -36,7 +36,8 @@ gpuboost.estimators
 gpuboost.export gpuboost.persistence gpuboost.plotting
 gpuboost.training
 gpuboost.progress gpuboost.stopping
-gpuboost.costs
+gpuboost.streams
+gpuboost.costs gpuboost.codes
 gpuboost.inputs
 gpuboost.boosters
 gpuboost.learners
@@ -46,8 +47,8 @@ gpuboost.backends
 gpuboost.datasets gpuboost.ensemble gpuboost.links
 gpuboost.tree gpuboost.binning
 gpuboost.fixedpoint gpuboost.exactmath
-gpuboost.messages gpuboost.registry
-gpuboost.errors gpuboost.array_types
+gpuboost.extras gpuboost.messages gpuboost.registry
+gpuboost.errors gpuboost.array_types gpuboost.streams.contract
 """
 ORDER = {name: number for number, line in enumerate(LAYERS.split("\n")) for name in line.split()}
 DEVICE_WORDS = {"cuda", "cupy", "gpu", "nvrtc", "numba"}
@@ -146,7 +147,16 @@ def device_words(sources: dict[str, str]) -> list[str]:
 
 def opened_backends(sources: dict[str, str]) -> list[str]:
     """Only devices and the doctor know more of the backends than their contract and a few functions of no device."""
-    neutral = ("cpu.threads", "cpu.compiling", "cuda.device_arrays", "base", "statistics", "frontier", "criteria")
+    neutral = (
+        "cpu.threads",
+        "cpu.compiling",
+        "cuda.device_arrays",
+        "base",
+        "statistics",
+        "frontier",
+        "criteria",
+        "label_weights",
+    )
     allowed = tuple(f"gpuboost.backends.{part}" for part in neutral)
     return [
         f"{name} imports {full}"

@@ -25,6 +25,7 @@ CASES: dict[str, Any] = {
     **{name: getattr(gpuboost, entry.estimator)() for name, entry in gpuboost.ALGORITHMS.items()},
     "adaboost-mh, discrete": gpuboost.AdaBoostMHClassifier(variant="discrete"),
     "adaboost-mh, uniform": gpuboost.AdaBoostMHClassifier(initial_weights="uniform"),
+    "filterboost": gpuboost.FilterBoostClassifier(n_estimators=2),  # the data choose nothing in its loss
     "abc-boost, mart": gpuboost.ABCBoostClassifier(loss="mart"),
     "samme, discrete": gpuboost.SAMMEClassifier(variant="discrete"),
     "gamble, regressors": gpuboost.GambleClassifier(regressor=LinearRegression()),
@@ -37,7 +38,10 @@ def loss_of(model: Any, labels: NDArray[Any]) -> tuple[Callable[[Floats], float]
     backend = NumpyBackend()
     model = model.fit(X, labels)  # so that what is chosen by the data is chosen
     sample, encoder = training_sample(X, labels, None, None)
-    booster = model._make_booster(encoder, sample, None)
+    if isinstance(model, gpuboost.FilterBoostClassifier):  # its rows are a stream's
+        booster: Any = model._booster(None, len(encoder.classes), True)
+    else:
+        booster = model._make_booster(encoder, sample, None)
     problem, _ = model._model.problem(backend, sample, encoder)
 
     def loss(scores: Floats) -> float:

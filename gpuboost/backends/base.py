@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gpuboost import fixedpoint
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
+from gpuboost.backends.label_weights import LabelWeights, label_weights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
 from gpuboost.binning import BinMapper, BinnedMatrix, bin_block
 from gpuboost.ensemble import Ensemble
@@ -360,6 +361,13 @@ class Backend(ABC):
         With a 1-D ``target`` of class indices a row is wrong if the first largest of its scores is not at its class; with a
         2-D ``target`` of signs every (row, class) counts, and a score of 0 predicts -1. ``units`` is int64 (n_rows,).
         """
+
+    def weigh_labels(self, scores: Device, target: IntArray, weighting: str, first: int, stop: int) -> LabelWeights:
+        """Return what the rows ``first .. stop - 1`` weigh for each wrong label, on the host. Exact.
+
+        ``target`` are the classes of all rows, on the host, and ``weighting`` is one of `gpuboost.backends.label_weights`.
+        """
+        return label_weights(self.get(scores)[first:stop], target[first:stop], weighting)
 
     @abstractmethod
     def confusion(self, scores: Device, target: Device, units: Device) -> IntArray:

@@ -104,7 +104,14 @@ class Booster(ABC, Generic[State]):
 
     To continue a model, the controller makes the `row_state` of the training set, asks `is_last_round` of the model's last
     round, updates the state by all rounds, and goes on with `rounds`. So a continued training is one long training.
+
+    Attributes
+    ----------
+    ended : str
+        Why the rounds have ended, where it is not that the weak learner finds nothing more.
     """
+
+    ended: str = ""
 
     @abstractmethod
     def row_state(self, problem: Problem) -> State:

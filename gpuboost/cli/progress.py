@@ -6,6 +6,8 @@ import sys
 import time
 from typing import Any
 
+from gpuboost.progress import StreamRate
+
 SECONDS = 5.0
 """Between two lines of a log."""
 
@@ -26,16 +28,19 @@ class ProgressReport:
         self.begun = self.last = time.monotonic()
         self.first: float | None = None
         self.bar: Any = None
+        self.rate = StreamRate()
 
     def __call__(self, progress: Any) -> None:
         """Report a round."""
         errors = [(k.replace("_", " "), f"{100 * v[-1]:.2f} %") for k, v in progress.history.items() if k.endswith("_error")]
+        row = {name: values[-1] for name, values in progress.history.items()}
+        self.rate.add(row)
         if self.bar is None and sys.stderr.isatty():
             from tqdm import tqdm
 
             self.bar = tqdm(total=self.n_rounds, initial=self.done, unit="round", dynamic_ncols=True, file=sys.stderr)
         if self.bar is not None:
-            self.bar.set_postfix(dict(errors), refresh=False)
+            self.bar.set_postfix({**dict(errors), **self.rate.texts(row)}, refresh=False)
             self.bar.update(progress.n_rounds - self.bar.n)
             return
         now = time.monotonic()
@@ -44,7 +49,8 @@ class ProgressReport:
         elif now - self.last < SECONDS and progress.n_rounds < self.n_rounds:
             return
         self.last = now
-        texts = [f"round {progress.n_rounds} of {self.n_rounds}", *map(" ".join, errors), f"{now - self.begun:.0f} s"]
+        shown = [*errors, *self.rate.texts(row).items()]
+        texts = [f"round {progress.n_rounds} of {self.n_rounds}", *map(" ".join, shown), f"{now - self.begun:.0f} s"]
         if self.done < progress.n_rounds < self.n_rounds:
             left = (now - self.first) / (progress.n_rounds - self.done) * (self.n_rounds - progress.n_rounds)
             texts.append(f"about {left:.0f} s left")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.cli.run_record import digest
 
@@ -39,6 +40,18 @@ class Sets:
         """Return the digest of all data."""
         return digest(self.X, self.y, self.weights, *(self.valid or ()))
 
+    def options(self) -> dict[str, str]:
+        """Return what decides the order of the rows, as text."""
+        return {}
+
+    def train(self, estimator: Any) -> None:
+        """Train an estimator."""
+        estimator.fit(self.X, self.y, sample_weight=self.weights, eval_set=self.valid)
+
+    def rows_of(self, model: Any) -> tuple[dict[str, Any], str]:
+        """Return the rows that a model was trained on, as facts and as text."""
+        return {"rows": len(self.y)}, f"{len(self.y)} rows"
+
 
 def read_sets(
     reading: Any,
@@ -50,9 +63,7 @@ def read_sets(
     drop: tuple[str, ...],
 ) -> Sets:
     """Read and check the training set and the validation set."""
-    from gpuboost.cli.reading.labels import class_numbers, refuse_unknown
-    from gpuboost.cli.reading.layout import Layout, libsvm_width, training_columns
-    from gpuboost.cli.reading.tables import kind_of
+    from gpuboost.cli.reading.layout import Layout, training_columns
     from gpuboost.cli.reading.targets import read_labels, target_key
     from gpuboost.inputs.label_values import python_labels
 
@@ -73,13 +84,26 @@ def read_sets(
     layout = Layout(names, features, table.n_columns, others)
     watched = None
     if valid is not None:
-        table = reading.read(valid, "test" if valid == data else "train")
-        table = libsvm_width(table, layout.n_columns) if kind_of(valid) == "libsvm" else table
-        labels = read_labels(table, key, None)
-        numbers = class_numbers(labels, classes)
-        refuse_unknown(labels, numbers, classes, f"{table.path}: the target")
-        watched = (table.features(layout.find(table, reading.note)), np.array(classes, y.dtype)[numbers])
+        watched = read_valid(reading, valid, "test" if valid == data else "train", layout, key, np.array(classes, y.dtype))
     return Sets(X, y, weights, watched, classes, layout, key)
+
+
+def read_valid(
+    reading: Any, path: str, part: Any, layout: Any, target: str | None, classes: NDArray[Any]
+) -> tuple[Any, NDArray[Any]]:
+    """Read the validation set: the columns of a layout, and labels that are classes."""
+    from gpuboost.cli.reading.labels import class_numbers, refuse_unknown
+    from gpuboost.cli.reading.layout import libsvm_width
+    from gpuboost.cli.reading.tables import kind_of
+    from gpuboost.cli.reading.targets import read_labels
+    from gpuboost.inputs.label_values import python_labels
+
+    table = reading.read(path, part)
+    table = libsvm_width(table, layout.n_columns) if kind_of(path) == "libsvm" else table
+    labels, known = read_labels(table, target, None), python_labels(classes)
+    numbers = class_numbers(labels, known)
+    refuse_unknown(labels, numbers, known, f"{table.path}: the target")
+    return table.features(layout.find(table, reading.note)), classes[numbers]
 
 
 def doubts(classes: list[Any], n_rows: int) -> list[str]:

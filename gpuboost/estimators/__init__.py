@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from gpuboost.estimators.abc_boost import ABCBoostClassifier, LogitBoostClassifier, MartClassifier
     from gpuboost.estimators.adaboost_mh import AdaBoostMHClassifier
     from gpuboost.estimators.base import BoostingClassifier
+    from gpuboost.estimators.filterboost import FilterBoostClassifier
     from gpuboost.estimators.gamble import GambleClassifier
+    from gpuboost.estimators.output_code import OutputCodeClassifier
     from gpuboost.estimators.rebel import RebelClassifier
     from gpuboost.estimators.samme import SAMMEClassifier
 
@@ -18,9 +20,11 @@ __all__ = [
     "ABCBoostClassifier",
     "AdaBoostMHClassifier",
     "BoostingClassifier",
+    "FilterBoostClassifier",
     "GambleClassifier",
     "LogitBoostClassifier",
     "MartClassifier",
+    "OutputCodeClassifier",
     "RebelClassifier",
     "SAMMEClassifier",
 ]

@@ -44,6 +44,7 @@ class SoftmaxClassifier(SamplingParameters, SingleLabelClassifier):
 
     _loss: ClassVar[Literal["logit", "mart"]] = "logit"
     """The loss of a class that has no such parameter, see `ABCBoost`."""
+    _margin_loss = "logistic"
     _metrics: ClassVar[Mapping[str, Metric]] = MappingProxyType({"base_class": float("nan"), "candidate_losses": []})
 
     def _check_own_parameters(self) -> None:

@@ -60,6 +60,7 @@ class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
     --------
     SAMMEClassifier : Trees that vote for one class, for a loss of one label a row.
     ABCBoostClassifier : A tree for each class, for the log loss.
+    FilterBoostClassifier : Trees from a stream, for more rows than memory holds.
 
     References
     ----------
@@ -85,6 +86,7 @@ class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
     learning_rate: float = 1.0
     initial_weights: Literal["auto", "single-label", "uniform"] = "auto"
 
+    _margin_loss = "exponential"
     _own_fitted = ("initial_weights_",)
 
     def _check_own_fitted(self) -> None:

@@ -6,7 +6,7 @@ import copy
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.base import Booster, Metric
 from gpuboost.boosters.prior import PriorBooster
+from gpuboost.codes.decoding import MarginLoss
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.costs.metrics import refuse_many_labels
 from gpuboost.estimators.parameters import TrainingParameters
@@ -72,6 +73,8 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
 
     _metrics: ClassVar[Mapping[str, Metric]] = MappingProxyType({"edge": 0.0})
     """The metrics of the booster's rounds, and their values in the history of a model that is a constant."""
+    _margin_loss: ClassVar[MarginLoss | None] = None
+    """The loss of the margin that two classes are trained by, where there is one. `OutputCodeClassifier` decodes by it."""
     _own_fitted: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes that only this classifier has."""
 
@@ -123,9 +126,12 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         DeviceUnavailableError
             If ``device`` cannot be used; a DeviceLostError if it stops working. An earlier fit is left as it was then, too.
         """
+        return self._fitted_by(lambda fitted: fitted._fit(X, y, sample_weight, eval_set))
+
+    def _fitted_by(self, fit: Callable[[Self], list[str]]) -> Self:
+        """Let ``fit`` train a copy of the estimator, and take over what it has made. A fit that fails changes nothing."""
         fitted = copy.copy(self)
-        remarks = fitted._fit(X, y, sample_weight, eval_set)
-        # Only now: a fit that fails changes nothing.
+        remarks = fit(fitted)
         own = self.get_params(deep=False)
         for name in vars(self).keys() - vars(fitted).keys():
             del self.__dict__[name]

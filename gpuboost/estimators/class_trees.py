@@ -12,6 +12,8 @@ from gpuboost.links import Link, Softmax
 class ClassTreeClassifier(SingleLabelClassifier):
     """Base class of classifiers whose probabilities are ``softmax(F / (K - 1))`` (theorem 3.1 of the GAMBLE paper)."""
 
+    _margin_loss = "exponential"
+
     def _link(self, n_classes: int) -> Link:
         return Softmax(max(n_classes - 1, 1))
 

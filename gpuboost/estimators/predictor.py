@@ -267,14 +267,7 @@ class Predictor:
         float
         """
         numbers = self._scores_by_blocks(X, self._class_numbers)
-        weights = row_weights(sample_weight, len(numbers))
-        encoder = LabelEncoder(self.classes_, self.multi_label_)
-        rows = np.flatnonzero(weights)
-        true = encoder.encode(label_array(y, len(numbers), rows=rows), unknown_ok=True)
-        if true.ndim == 1 and len(true) and (true < 0).all():
-            warn(f"no label of y is a class of the model, whose classes are {shown(self.classes_)}")
-        right = numbers[rows] == true
-        return float(np.average(right if right.ndim == 1 else right.all(axis=1), weights=weights[rows]))
+        return share_right(numbers, y, LabelEncoder(self.classes_, self.multi_label_), sample_weight)
 
     def expected_cost(self, X: Any, y: Any, cost_matrix: Any = None, sample_weight: Any = None) -> float:
         """Return what the predictions of ``predict(X)`` cost on average where y is true.
@@ -315,3 +308,14 @@ class Predictor:
 def to_backend(backend: Backend, matrix: Any) -> Any:
     """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be."""
     return matrix if backend.reads_device_arrays else to_host(matrix)
+
+
+def share_right(numbers: NDArray[Any], y: Any, encoder: LabelEncoder, sample_weight: Any) -> float:
+    """Return the weighted share of rows whose predicted class number, or all of whose predicted 0 and 1, are those of y."""
+    weights = row_weights(sample_weight, len(numbers))
+    rows = np.flatnonzero(weights)
+    true = encoder.encode(label_array(y, len(numbers), rows=rows), unknown_ok=True)
+    if true.ndim == 1 and len(true) and (true < 0).all():
+        warn(f"no label of y is a class of the model, whose classes are {shown(encoder.classes)}")
+    right = numbers[rows] == true
+    return float(np.average(right if right.ndim == 1 else right.all(axis=1), weights=weights[rows]))

@@ -117,6 +117,7 @@ class RebelClassifier(GrowthParameters, SingleLabelClassifier):
     max_depth: int = 2
     learning_rate: float = 1.0
 
+    _margin_loss = "exponential"
     _own_fitted = ("cost_matrix_",)
 
     def _check_own_fitted(self) -> None:

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.export.extras import load
 from gpuboost.export.onnx_graph import Graph, Tensor
 from gpuboost.export.onnx_math import independent, log_probabilities, normalised
 from gpuboost.export.trees import Model, RealTree, feature_names, real_trees
+from gpuboost.extras import load
 from gpuboost.inputs.label_values import python_labels
 from gpuboost.registry import __version__
 

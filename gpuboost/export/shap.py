@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.binning import MISSING_CODE
-from gpuboost.export.extras import load
 from gpuboost.export.trees import Model, exported_ensemble, feature_names, node_numbers
+from gpuboost.extras import load
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.label_values import python_labels
 from gpuboost.tree import Tree

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuboost.export.extras import load
 from gpuboost.export.trees import Model, RealTree, feature_names, real_trees
+from gpuboost.extras import load
 from gpuboost.links import Sigmoid, Softmax
 from gpuboost.registry import __version__
 

@@ -28,7 +28,11 @@ def record_columns(estimator: Any, X: Any, n_features: int) -> None:
     ValueError
         If a name stands more than once.
     """
-    names = frame_names(X)
+    record_names(estimator, frame_names(X), n_features)
+
+
+def record_names(estimator: Any, names: list[Any] | None, n_features: int) -> None:
+    """`record_columns` of names that are known."""
     kinds = sorted({"str" if isinstance(name, str) else type(name).__name__ for name in names or ()})
     if "str" in kinds and len(kinds) > 1:
         raise TypeError(f"Feature names are only supported if all input features have string names, got names of types {kinds}")
@@ -70,6 +74,14 @@ def compare_columns(estimator: Any, X: Any) -> None:
         compare_number(estimator, len(names))
     elif isinstance(X, np.ndarray) and X.ndim == 2:
         compare_number(estimator, X.shape[1])
+
+
+def compare_names(estimator: Any, names: list[Any] | None, n_features: int) -> None:
+    """Raise a ValueError if these are not the columns of the training set."""
+    expected = estimator._column_names
+    if names and expected and names != expected:
+        raise ValueError(_difference(expected, names))
+    compare_number(estimator, n_features)
 
 
 def compare_number(estimator: Any, n_features: int) -> None:

@@ -11,7 +11,6 @@ import inspect
 import os
 from collections.abc import Mapping
 from hashlib import file_digest
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,17 @@ from gpuboost.inputs.parameters import draw_seed
 from gpuboost.messages import EARLIER_NAMES
 from gpuboost.persistence.atomic_write import write_whole
 from gpuboost.persistence.checks import check_bins, check_ensemble
-from gpuboost.persistence.safetensors import Arrays, TensorFile, bad_file, pack, read
+from gpuboost.persistence.history import check_history, pack_history, unpack_history
+from gpuboost.persistence.parts import pack_parts, summed_up, unpack_parts
+from gpuboost.persistence.safetensors import Arrays, TensorFile, bad_file, pack, read, take
 from gpuboost.persistence.values import decode, decode_labels, encode, encode_labels
-from gpuboost.registry import __version__, estimator_class, estimator_modules
+from gpuboost.registry import COMPOSITES, __version__, estimator_class, estimator_modules
 
 Model = Any
-"""A fitted `gpuboost.estimators.base.BoostingClassifier`: what is saved belongs to a lower layer than what saves itself."""
+"""A fitted `gpuboost.estimators.base.BoostingClassifier`, or one of `registry.COMPOSITES`, which has some as its parts.
+
+What is saved belongs to a lower layer than what saves itself.
+"""
 
 OF_THE_MACHINE = ("device", "n_jobs", "verbose", "warm_start", "callbacks")
 """Parameters that say nothing about the model."""
@@ -95,10 +99,11 @@ def load(path: str | os.PathLike[str], device: str | int = "auto", n_jobs: int |
     file = read(path)
     try:
         _check_content(file.content)
-        model = _restore(file.content, dict(file.arrays), _known(file.content["estimator"]))
+        model = _restore(file.content, dict(file.arrays), _known(file.content["estimator"], estimator_modules() | COMPOSITES))
     except (ValueError, TypeError, RecursionError) as error:
         bad_file(path, error)
-    model.device, model.n_jobs = device, n_jobs
+    for one in (model.estimator, *model.estimators_) if type(model).__name__ in COMPOSITES else (model,):
+        one.device, one.n_jobs = device, n_jobs
     return model
 
 
@@ -136,55 +141,61 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _content(model: Model, extra: dict[str, str]) -> tuple[dict[str, Any], Arrays]:
     """Return what of a model is kept, as JSON and arrays."""
-    name = type(model).__name__
-    if name not in estimator_modules() or estimator_class(name) is not type(model):
-        raise TypeError(f"only the classifiers of gpuboost can be saved, not {type(model).__module__}.{name}; pickle takes any")
-    model._model.check_can_be_saved()
+    name = _name(model)
+    composite = name in COMPOSITES
+    if not composite:
+        model._model.check_can_be_saved()
     if not all(isinstance(text, str) for pair in extra.items() for text in pair):
         raise TypeError(f"extra must be a dict of str, got {extra!r:.100}")
     arrays: Arrays = {}
-    values = {k: v for k, v in model.get_params(deep=False).items() if k not in OF_THE_MACHINE}
-    if isinstance(values.get("random_state"), (np.random.Generator, np.random.RandomState)):
-        values["random_state"] = model._seed
     names = model._column_names
     content = {
         "gpuboost": __version__,
         "estimator": name,
-        "parameters": {k: encode(v, f"the parameter {k}, or what is in it,", arrays) for k, v in values.items()},
+        "parameters": _pack_parameters(model, arrays),
         "classes": encode_labels(model.classes_, "a class label"),
         "multi_label": model.multi_label_,
         "n_features": model.n_features_in_,
         "feature_names": None if names is None else encode(list(names), "a column name", {}),
         "seed": model._seed if model._seed_matters else None,
-        "stop_reason": model.stop_reason_,
+        "stop_reason": "" if composite else model.stop_reason_,
         "fitted": {k: encode(getattr(model, k), f"the attribute {k}", arrays) for k in model._own_fitted},
-        "history": _pack_history(model.history_, arrays),
+        "history": pack_history({} if composite else model.history_, arrays),
         "extra": extra,
     }
-    arrays |= {f"ensemble/{k}": getattr(model.ensemble_, k) for k in ENSEMBLE}
-    arrays |= {f"bins/{k}": getattr(model.bin_mapper_, k) for k in BINS}
+    if composite:
+        own: Arrays = {}
+        template = {"estimator": _name(model.estimator), "parameters": _pack_parameters(model.estimator, own)}
+        content["parts"] = pack_parts((template, own), [_content(one, {}) for one in model.estimators_], arrays)
+    else:
+        arrays |= {f"ensemble/{k}": getattr(model.ensemble_, k) for k in ENSEMBLE}
+        arrays |= {f"bins/{k}": getattr(model.bin_mapper_, k) for k in BINS}
     return content, arrays
 
 
-def _pack_history(history: Mapping[str, list[Any]], arrays: Arrays) -> list[str]:
-    """Put the history into arrays, lists of lists with their lengths; return its names in order. Seconds are nobody's model."""
-    names = [name for name in history if name != "seconds"]
-    for name in names:
-        entries = history[name]
-        if any(isinstance(entry, list) for entry in entries):
-            arrays[f"sizes/{name}"] = np.array([len(entry) for entry in entries], np.int64)
-            entries = [number for entry in entries for number in entry]
-        if not all(isinstance(number, Real) for number in entries):
-            raise TypeError(f"history_[{name!r}] must hold numbers")
-        counts = bool(entries) and all(type(number) is int for number in entries)
-        arrays[f"history/{name}"] = np.array(entries, np.int64 if counts else np.float64)
-    return names
+def _name(model: Model) -> str:
+    """Return the name of the class of a model; a TypeError if it is not of this package."""
+    name = type(model).__name__
+    if name not in estimator_modules() | COMPOSITES or estimator_class(name) is not type(model):
+        raise TypeError(f"only the classifiers of gpuboost can be saved, not {type(model).__module__}.{name}; pickle takes any")
+    return name
+
+
+def _pack_parameters(model: Model, arrays: Arrays) -> dict[str, Any]:
+    """Return the parameters of a model that are kept, as JSON; one that stands for a part is not among them."""
+    left_out = {*OF_THE_MACHINE, *(("estimator",) if type(model).__name__ in COMPOSITES else ())}
+    values = {k: v for k, v in model.get_params(deep=False).items() if k not in left_out}
+    if isinstance(values.get("random_state"), (np.random.Generator, np.random.RandomState)):
+        values["random_state"] = getattr(model, "_seed", None)
+    return {k: encode(v, f"the parameter {k}, or what is in it,", arrays) for k, v in values.items()}
 
 
 def _check_content(content: dict[str, Any]) -> None:
     """Check that the text of a file has all that it must have, of the right types; a ValueError says if not."""
     missing = [name for name in TYPES if name not in content]
-    unknown = sorted(content.keys() - TYPES.keys() - {"sha256", "format"})
+    parts = {"parts"} if content.get("estimator") in list(COMPOSITES) else set()
+    missing += sorted(parts - content.keys())
+    unknown = sorted(content.keys() - TYPES.keys() - {"sha256", "format"} - parts)
     if missing or unknown:
         raise ValueError(f"its header has no {missing[0]!r}" if missing else f"its header has {unknown[0]!r:.60}")
     for name, kind in TYPES.items():
@@ -196,11 +207,41 @@ def _check_content(content: dict[str, Any]) -> None:
         raise ValueError("its number of features or its seed is out of range")
 
 
-def _known(name: str) -> Any:
+def _known(name: Any, among: Mapping[str, str]) -> Any:
     """Return the estimator of that name."""
-    if name not in estimator_modules():
-        raise ValueError(f"its estimator {name!r:.60} is not one of {sorted(estimator_modules())}")
+    if name not in list(among):
+        raise ValueError(f"its estimator {name!r:.60} is not one of {sorted(among)}")
     return estimator_class(name)
+
+
+def _make(content: dict[str, Any], arrays: Arrays, kind: Any, **parts: Any) -> Model:
+    """Return an estimator with the parameters of a content, and with ``parts``."""
+    known = set(inspect.signature(kind).parameters) - set(OF_THE_MACHINE) - set(parts)
+    parameters = _parameters(content, arrays)
+    unknown = sorted(parameters.keys() - known)
+    if unknown:
+        raise ValueError(f"{content['estimator']} has no parameter {unknown[0]!r:.60}")
+    model: Model = kind(**parameters, **parts)
+    model._check_parameters()
+    return model
+
+
+def _restore_parts(content: dict[str, Any], arrays: Arrays) -> tuple[Model, list[Model]]:
+    """Return the template and the parts of a composite model."""
+    (template, own), packed = unpack_parts(content["parts"], arrays)
+    if set(template) != {"estimator", "parameters"} or not isinstance(template["parameters"], dict):
+        raise ValueError("the template of its parts is not understood")
+    estimator = _known(template["estimator"], estimator_modules())
+    first = _make(template, own, estimator)
+    if own:
+        raise ValueError(f"it has an array {min(own)!r:.60} that nothing is known of")
+    parts = []
+    for one, arrays_of_it in packed:
+        _check_content(one)
+        if one["estimator"] != template["estimator"]:
+            raise ValueError(f"a part is a {one['estimator']!r:.60}, not a {template['estimator']}")
+        parts.append(_restore(one, arrays_of_it, estimator))
+    return first, parts
 
 
 def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Model:
@@ -208,21 +249,21 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Model:
 
     ``arrays`` loses what is used.
     """
-    known = set(inspect.signature(estimator).parameters) - set(OF_THE_MACHINE)
-    parameters = _parameters(content, arrays)
-    unknown = sorted(parameters.keys() - known)
-    if unknown:
-        raise ValueError(f"{content['estimator']} has no parameter {unknown[0]!r:.60}")
-    model: Model = estimator(**parameters)
-    model._check_parameters()
+    if "parts" in content:
+        template, parts = _restore_parts(content, arrays)
+        model = _make(content, arrays, estimator, estimator=template)
+        model.estimators_ = parts
+    else:
+        model = _make(content, arrays, estimator)
     model.classes_, model.multi_label_ = _classes(content), content["multi_label"]
     model.n_features_in_ = content["n_features"]
     _name_columns(model, content["feature_names"])
-    model._set_trees(*_trees(content, model.classes_, arrays))
-    model.n_estimators_ = model.ensemble_.n_rounds
-    model.history_ = _history(content["history"], arrays)
-    _check_history(model.history_, model.n_estimators_)
-    model.stop_reason_ = content["stop_reason"]
+    if "parts" not in content:
+        model._set_trees(*_trees(content, model.classes_, arrays))
+        model.n_estimators_ = model.ensemble_.n_rounds
+        model.history_ = unpack_history(content["history"], arrays)
+        check_history(model.history_, model.n_estimators_)
+        model.stop_reason_ = content["stop_reason"]
     model._seed_matters = content["seed"] is not None
     model._seed = content["seed"] if model._seed_matters else draw_seed(None)
     if set(content["fitted"]) != set(model._own_fitted):
@@ -272,67 +313,48 @@ def _name_columns(model: Model, encoded: list[Any] | None) -> None:
 
 def _trees(content: dict[str, Any], classes: Any, arrays: Arrays) -> tuple[BinMapper, Ensemble]:
     """Return the cuts and the trees, checked."""
-    mapper = BinMapper(**{name: _take(arrays, f"bins/{name}", *kind) for name, kind in BINS.items()})
+    mapper = BinMapper(**{name: take(arrays, f"bins/{name}", *kind) for name, kind in BINS.items()})
     if mapper.n_features != content["n_features"]:
         raise ValueError(f"it has cuts of {mapper.n_features} features, not of {content['n_features']}")
     check_bins(mapper)
-    ensemble = Ensemble(**{name: _take(arrays, f"ensemble/{name}", *kind) for name, kind in ENSEMBLE.items()})
+    ensemble = Ensemble(**{name: take(arrays, f"ensemble/{name}", *kind) for name, kind in ENSEMBLE.items()})
     check_ensemble(ensemble, len(classes), mapper.n_cuts)
     return mapper, ensemble
-
-
-def _history(names: list[Any], arrays: Arrays) -> dict[str, list[Any]]:
-    """Return the history; one that holds lists is cut into them."""
-    history: dict[str, list[Any]] = {}
-    for name in names:
-        if not isinstance(name, str) or name in history:
-            raise ValueError(f"the name {name!r:.60} in its history is not understood")
-        dtype = getattr(arrays.get(f"history/{name}"), "dtype", None)
-        history[name] = numbers = _take(arrays, f"history/{name}", "<i8" if dtype == np.int64 else "<f8", 1).tolist()
-        if f"sizes/{name}" in arrays:
-            sizes = _take(arrays, f"sizes/{name}", "<i8", 1)
-            if (sizes < 0).any() or (sizes > len(numbers)).any() or sizes.sum() != len(numbers):
-                raise ValueError(f"the history of {name!r:.60} cannot be cut into lists")
-            ends = np.cumsum(sizes).tolist()
-            history[name] = [numbers[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
-    return history
-
-
-def _check_history(history: dict[str, list[Any]], n_rounds: int) -> None:
-    lengths = {len(entries) for entries in history.values()}
-    if len(lengths) > 1 or min(lengths, default=n_rounds) < n_rounds:
-        raise ValueError(f"its history has {sorted(lengths)} entries for {n_rounds} rounds")
-
-
-def _take(arrays: Arrays, name: str, dtype: str, ndim: int) -> Any:
-    """Take an array out of ``arrays``; a ValueError if it is not there, or not of this kind."""
-    array = arrays.pop(name, None)
-    if array is None or array.dtype.newbyteorder("<") != np.dtype(dtype) or array.ndim != ndim:
-        found = "missing" if array is None else f"{array.ndim}-dimensional of {array.dtype}"
-        raise ValueError(f"its array {name!r:.60} is {found}, not {ndim}-dimensional of {np.dtype(dtype).name}")
-    return array
 
 
 def _description(file: TensorFile, path: str) -> dict[str, Any]:
     content, arrays = file.content, dict(file.arrays)
     _check_content(content)
-    parameters = _parameters(content, arrays)
-    classes = _classes(content)
-    _, trees = _trees(content, classes, arrays)
-    history = _history(content["history"], arrays)
-    _check_history(history, trees.n_rounds)
-    gains = trees.feature_gains(content["n_features"])
-    return {
+    facts = {
         "path": path,
         "n_bytes": file.n_bytes,
         "format": content["format"],
         "gpuboost": content["gpuboost"],
         "estimator": content["estimator"],
-        "parameters": parameters,
-        "classes": classes,
+        "parameters": _parameters(content, arrays),
+        "classes": _classes(content),
         "multi_label": content["multi_label"],
         "n_features": content["n_features"],
         "feature_names": None if content["feature_names"] is None else decode(content["feature_names"], {}),
+        "seed": content["seed"],
+        "fitted": {name: decode(value, arrays) for name, value in content["fitted"].items()},
+        "extra": content["extra"],
+    }
+    if "parts" not in content:
+        return facts | _description_of_trees(content, arrays, facts["classes"])
+    parts = []
+    for one, own in unpack_parts(content["parts"], arrays)[1]:
+        _check_content(one)
+        parts.append(_description_of_trees(one, own, _classes(one)))
+    return facts | summed_up(parts) | {"history": unpack_history(content["history"], arrays)}
+
+
+def _description_of_trees(content: dict[str, Any], arrays: Arrays, classes: Any) -> dict[str, Any]:
+    _, trees = _trees(content, classes, arrays)
+    history = unpack_history(content["history"], arrays)
+    check_history(history, trees.n_rounds)
+    gains = trees.feature_gains(content["n_features"])
+    return {
         "n_rounds": trees.n_rounds,
         "n_trees": trees.n_trees,
         "n_nodes": len(trees.feature),
@@ -340,9 +362,6 @@ def _description(file: TensorFile, path: str) -> dict[str, Any]:
         "digest": trees.digest(),
         "n_rounds_run": len(next(iter(history.values()), [])) or trees.n_rounds,
         "stop_reason": content["stop_reason"],
-        "seed": content["seed"],
-        "fitted": {name: decode(value, arrays) for name, value in content["fitted"].items()},
         "history": history,
-        "extra": content["extra"],
         "importances": gains / (gains.sum() or 1.0),
     }

@@ -149,6 +149,15 @@ def read(path: str | os.PathLike[str]) -> TensorFile:
             bad_file(name, error)
 
 
+def take(arrays: Arrays, name: str, dtype: str, ndim: int) -> Any:
+    """Take an array out of ``arrays``; a ValueError if it is not there, or not of this kind."""
+    array = arrays.pop(name, None)
+    if array is None or array.dtype.newbyteorder("<") != np.dtype(dtype) or array.ndim != ndim:
+        found = "missing" if array is None else f"{array.ndim}-dimensional of {array.dtype}"
+        raise ValueError(f"its array {name!r:.60} is {found}, not {ndim}-dimensional of {np.dtype(dtype).name}")
+    return array
+
+
 def bad_file(path: str | os.PathLike[str], error: Exception) -> NoReturn:
     """Raise a ModelFormatError for a file whose checksum is right and whose content is not."""
     text = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)

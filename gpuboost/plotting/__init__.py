@@ -43,6 +43,7 @@ KINDS = {
     "tree": Kind("tree", "one tree with its thresholds and votes"),
     "base-classes": Kind("base_classes", "ABC-Boost: the base class of every round", from_history=True),
     "candidate-losses": Kind("candidate_losses", "ABC-Boost: what other base classes would have given", from_history=True),
+    "stream": Kind("stream", "FilterBoost: error, its bound and the rows drawn by rounds", from_history=True),
     "decision-map": Kind("decision_map", "the predicted class over two columns", needs_data=True),
 }
 """The kinds of pictures by the names that the command line uses."""

@@ -107,6 +107,26 @@ class HistoryPlots:
 
         return candidate_losses(self._run(), ax)
 
+    def stream(self) -> Figure:
+        """Draw the errors of FilterBoost with their bound, and the rows that were drawn, by rounds.
+
+        The error of the rows that a round has drawn, before its tree is added, is one of rows that no tree has seen, until they
+        come again. The bound is twice the share of the rows that the filter accepts; with more than two classes it may be
+        above 100 %, which is not drawn.
+
+        Returns
+        -------
+        Figure
+
+        Raises
+        ------
+        ValueError
+            If the history is that of another booster.
+        """
+        from gpuboost.plotting.stream import stream
+
+        return stream(self._run())
+
 
 class Plots(HistoryPlots):
     """The pictures of a model: what ``model.plot`` is.

@@ -12,11 +12,12 @@ import pytest
 
 from tests.cli.tables import flowers, run, told, write
 
-N_KILLS = 3
+N_KILLS = 4
 TRAININGS = [
     ("--algorithm", "adaboost-mh", "--set", "n_estimators=30", "--set", "max_leaf_nodes=4", "--set", "subsample=0.7"),
     ("--algorithm", "abc-boost", "--set", "n_estimators=12", "--set", "max_leaf_nodes=3", "--set", "early_stopping=true"),
     ("--algorithm", "gamble", "--set", "n_estimators=20", "--set", "max_leaf_nodes=4", "--set", "max_features=0.5"),
+    ("--algorithm", "filterboost", "--stream", "--set", "n_estimators=30", "--set", "examples_per_round=50"),
 ]
 
 

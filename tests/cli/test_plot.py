@@ -31,11 +31,17 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def filtered(files: Path) -> None:
+    """A model of FilterBoost."""
+    run("fit", "flowers.csv", "--target", "kind", "--algorithm", "filterboost", "--out", "filtered", *QUICK)
+
+
 @pytest.mark.slow
-def test_every_kind(files: Path) -> None:
+def test_every_kind(files: Path, filtered: None) -> None:
     for kind in KINDS:
         options = ["--data", "flowers.csv", *NEEDS[kind]] if kind in NEEDS else []
-        run("plot", "model", kind, "--out", "picture.svg", *options)
+        run("plot", "filtered" if kind == "stream" else "model", kind, "--out", "picture.svg", *options)
         assert b"</svg>" in Path("picture.svg").read_bytes()
         Path("picture.svg").unlink()
 
@@ -52,14 +58,15 @@ def test_formats_and_equal_bytes(files: Path) -> None:
 
 
 @pytest.mark.slow
-def test_histories(files: Path) -> None:
-    history = gpuboost.load("model").history_
-    Path("history.json").write_text(json.dumps(history), encoding="utf-8")
-    Path("facts.json").write_text(run("inspect", "model", "--json").stdout, encoding="utf-8")
+def test_histories(files: Path, filtered: None) -> None:
     for kind in (name for name, one in KINDS.items() if one.from_history):
+        model = "filtered" if kind == "stream" else "model"
+        Path("history.json").write_text(json.dumps(gpuboost.load(model).history_), encoding="utf-8")
+        Path("facts.json").write_text(run("inspect", model, "--json").stdout, encoding="utf-8")
         for source in ("history.json", "facts.json"):
             run("plot", source, kind, "--out", f"{source}.svg")
         assert Path("history.json.svg").read_bytes() == Path("facts.json.svg").read_bytes()
+    assert "no 'bound': only boosters that draw" in refused("plot", "model", "stream", "--out", "a.png")
     assert "importances needs a model file" in refused("plot", "history.json", "importances", "--out", "a.png")
 
 

@@ -59,6 +59,7 @@ COSTS_5 = {
     "tea": {"bread": 1, "eggs": 1, "ham": 1, "späm": 8},
 }
 FEW = {"max_leaf_nodes": 4}
+FILTER: dict[str, Any] = {"examples_per_round": 70, "random_state": 6}
 NEWTON = {"max_leaf_nodes": 5, "min_samples_leaf": 4}
 
 CASES: dict[str, Case] = {
@@ -196,6 +197,44 @@ CASES: dict[str, Case] = {
     "abc-logit, base class": Case("abc-boost", "texts", {"base_class": "ham", "learning_rate": 0.5, **NEWTON}, rounds=4),
     "abc-logit, no base class": Case("abc-boost", "three", {"base_class": None, **NEWTON}, rounds=4),
     "abc-logit, all parts": Case("abc-boost", "four, missing", {**NEWTON, **SAMPLED, "weight_trim": 0.875}, rounds=4),
+    # ---- FilterBoost ----
+    "filter": Case("filterboost", "three", {**FILTER, **FEW}, n_watched=1),
+    "filter stumps": Case(
+        "filterboost",
+        "two",
+        {**FILTER, "max_leaf_nodes": 2, "leaf_values": "vote", "schedule": "constant", "estimation_examples": 90},
+    ),
+    "filter nine classes": Case("filterboost", "nine", {**FILTER, "learning_rate": 1, "max_leaf_nodes": 6}, rounds=5),
+    "filter colours": Case("filterboost", "five", {**FILTER, **FEW, "multiclass": "oc", "leaf_values": "vote"}, n_watched=1),
+    "filter given colours": Case(
+        "filterboost",
+        "three",
+        {**FILTER, **FEW, "multiclass": "oc", "colourings": [[-1, 1, 1], [1, -1, 1], [1, 1, -1]]},
+        weights="real",
+    ),
+    "filter paper's leaves": Case("filterboost", "texts", {**FILTER, **FEW, "leaf_values": "paper"}, weights="integer"),
+    "filter fresh leaves, MadaBoost": Case(
+        "filterboost", "four, missing", {**FILTER, **FEW, "leaf_values": "fresh", "weighting": "madaboost"}, weights="zero"
+    ),
+    "filter weighted": Case("filterboost", "five", {**FILTER, **FEW, "draw": "weight"}, weights="far apart"),
+    "filter all": Case("filterboost", "three", {**FEW, "draw": "all", "leaf_values": "vote", "random_state": 1}),
+    "filter resampled": Case(
+        "filterboost", "five", {**FILTER, **FEW, "draw": "resample", "weighting": "exponential", "leaf_values": "vote"}
+    ),
+    "filter for theory": Case(
+        "filterboost",
+        "two",
+        {**FILTER, **FEW, "leaf_values": "vote", "edge_estimate": "egbstop", "tau": 0.5, "delta": 0.5, "target_error": 0.5},
+        rounds=4,
+    ),
+    "filter, NAS": Case(
+        "filterboost", "two", {**FILTER, **FEW, "leaf_values": "vote", "edge_estimate": "nas", "tau": 0.5}, rounds=3
+    ),
+    "filter, few rows": Case(
+        "filterboost",
+        "long",
+        {**FILTER, **FEW, "recycle": False, "max_examples": 380, "n_bin_rows": 90, "kept_bytes": 0, "examples_per_round": 20},
+    ),
     # ---- the end of a training ----
     "smoothed": Case(
         "adaboost-mh", "texts, missing", {"learner": "stump", "early_stopping": "smoothed"}, rounds=60, n_watched=1
@@ -244,6 +283,10 @@ CASES: dict[str, Case] = {
     ),
     "abc-mart, gap + continued": Case(
         "abc-boost", "five", {"loss": "mart", "gap": 3, **NEWTON}, rounds=5, weights="integer", first=2
+    ),
+    "filter + continued": Case("filterboost", "three", {**FILTER, **FEW}, n_watched=1, first=3),
+    "filter resampled + continued": Case(
+        "filterboost", "five", {**FILTER, **FEW, "draw": "resample", "weighting": "exponential", "leaf_values": "vote"}, first=4
     ),
     # ---- nothing to learn from: the shares of the classes ----
     "mh prior": Case("adaboost-mh", "nothing", weights="integer", warns=True),

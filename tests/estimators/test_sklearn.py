@@ -12,9 +12,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gpuboost import (
     ABCBoostClassifier,
     AdaBoostMHClassifier,
+    FilterBoostClassifier,
     GambleClassifier,
     LogitBoostClassifier,
     MartClassifier,
+    OutputCodeClassifier,
     RebelClassifier,
     SAMMEClassifier,
 )
@@ -26,6 +28,8 @@ ESTIMATORS = [
     MartClassifier(n_estimators=20, n_jobs=1),
     SAMMEClassifier(n_estimators=3, n_jobs=1),
     GambleClassifier(n_estimators=2, regressor=Ridge()),
+    OutputCodeClassifier(AdaBoostMHClassifier(n_estimators=10, n_jobs=1)),
+    FilterBoostClassifier(n_estimators=5, examples_per_round=200, random_state=0, n_jobs=1),
 ]
 MORE_ESTIMATORS = [
     ABCBoostClassifier(n_estimators=20, n_jobs=1),
@@ -38,6 +42,7 @@ MORE_ESTIMATORS = [
     SAMMEClassifier(n_estimators=3, variant="real", n_jobs=1),
     GambleClassifier(n_estimators=3, n_jobs=1),
     GambleClassifier(n_estimators=2, regressor=DecisionTreeRegressor(max_leaf_nodes=4, min_weight_fraction_leaf=0.01)),
+    OutputCodeClassifier(LogitBoostClassifier(n_estimators=10, n_jobs=1), code="one-vs-all", decoding="hamming"),
 ]
 
 

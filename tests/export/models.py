@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpuboost import (
     ABCBoostClassifier,
     AdaBoostMHClassifier,
+    FilterBoostClassifier,
     GambleClassifier,
     MartClassifier,
     RebelClassifier,
@@ -39,6 +40,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "rebel": (RebelClassifier(n_estimators=15, max_depth=3), NUMBERS),
     "costs": (RebelClassifier(n_estimators=15, cost_matrix=COSTS), NUMBERS),
     "abc": (ABCBoostClassifier(n_estimators=8), NUMBERS / 2),
+    "filterboost": (FilterBoostClassifier(n_estimators=15, examples_per_round=200, random_state=0), NAMES),
     "mart": (MartClassifier(n_estimators=8), NAMES),
     "one class": (MartClassifier(n_estimators=8), ["only"] * 400),
     "priors": (AdaBoostMHClassifier(), NAMES),

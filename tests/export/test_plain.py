@@ -11,8 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from gpuboost import AdaBoostMHClassifier, GambleClassifier
-from gpuboost.export import extras
+from gpuboost import AdaBoostMHClassifier, GambleClassifier, extras
 from gpuboost.export.plain import to_dict
 from tests.export.models import KINDS, X, model, rows, scores
 

@@ -20,7 +20,7 @@ def test_gtil_has_the_same_scores_bit_for_bit(kind: str) -> None:
     assert raw.shape == ((len(Z), 3, 1) if kind == "multi-label" else (len(Z), 1, expected.shape[1]))
     assert np.array_equal(raw.reshape(expected.shape), expected)
     processed = treelite.gtil.predict(exported, Z, nthread=1).reshape(expected.shape)
-    if kind in ("abc", "mart", "multi-label"):
+    if kind in ("abc", "filterboost", "mart", "multi-label"):
         np.testing.assert_allclose(processed, fitted.predict_proba(Z), rtol=0, atol=1e-6)
     else:
         assert np.array_equal(processed, expected)

@@ -25,6 +25,7 @@ DRAWN: dict[str, tuple[Any, ...]] = {
     "tree": (),
     "base-classes": (),
     "candidate-losses": (),
+    "stream": (),
     "decision-map": (*flowers(), (0, 1)),
 }
 
@@ -32,7 +33,7 @@ DRAWN: dict[str, tuple[Any, ...]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_draws_into_a_file(kind: str, tmp_path: Any) -> None:
-    fitted = model("abc-boost")
+    fitted = model("filterboost" if kind == "stream" else "abc-boost")
     drawn = getattr(fitted.plot, KINDS[kind].method)(*DRAWN[kind])
     figure = drawn if hasattr(drawn, "savefig") else drawn.get_figure()
     for suffix in ("png", "svg"):  # labels with a dollar sign are no formulas, and one that begins with _ is no secret
@@ -44,7 +45,7 @@ def test_every_kind_draws_into_a_file(kind: str, tmp_path: Any) -> None:
 def test_one_axes_is_enough_but_for_costs(kind: str) -> None:
     from matplotlib import pyplot
 
-    if kind == "costs":
+    if kind in ("costs", "stream"):
         pytest.skip("it has two")
     _, axes = pyplot.subplots()
     assert getattr(model("abc-boost").plot, KINDS[kind].method)(*DRAWN[kind], ax=axes) is axes

@@ -154,3 +154,31 @@ def test_what_a_history_has_not(history: Any, method: str, options: Any, words: 
 def test_histories_that_are_none(history: Any, words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         HistoryPlots(history)
+
+
+def test_a_stream_shows_errors_bound_and_rows_drawn() -> None:
+    fitted = model("filterboost", examples_per_round=50)
+    history = fitted.history_
+    left, right = fitted.plot.stream().axes
+    percent = {name: 100 * np.array(history[name]) for name in ("train_error", "valid_error", "valid_1_error", "bound")}
+    drawn = lines(left)
+    assert {name: x for name, (x, _) in drawn.items()} == {name: list(range(1, 9)) for name in drawn}
+    assert_array_equal(drawn["rows drawn, before they are trained on"][1], percent["train_error"])
+    assert_array_equal(drawn["valid"][1], percent["valid_error"])
+    assert_array_equal(drawn["valid 1"][1], percent["valid_1_error"])
+    assert_array_equal(drawn["bound $2 p_t$"][1], percent["bound"])
+    assert percent["bound"][0] > 105 >= left.get_ylim()[1]  # with three classes 2 p_1 is 4/3 or more
+    assert right.get_lines()[0].get_ydata().tolist() == history["draws"]
+    assert right.get_title() == f"Rows drawn: {sum(history['draws']):,.0f}"
+
+
+def test_a_stream_marks_the_rounds_that_were_kept() -> None:
+    fitted = model("filterboost", stopping="patience", examples_per_round=50)
+    left = fitted.plot.stream().axes[0]
+    best = fitted.n_estimators_
+    assert lines(left)[f"kept: {best} of {len(fitted.history_['draws'])} rounds"][0] == [best, best]
+
+
+def test_only_filterboost_draws_rows() -> None:
+    with pytest.raises(ValueError, match="the history has no 'bound': only boosters that draw their rows, FilterBoost"):
+        model().plot.stream()

@@ -12,12 +12,14 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.growth import CpuTrees
 from gpuboost.backends.cpu.loops import rows as row_loops
+from gpuboost.backends.cpu.loops.label_weights import weigh_labels
 from gpuboost.backends.cpu.loops.rows import EnsembleArrays, TreeArrays
 from gpuboost.backends.cpu.matrix import CpuMatrix
 from gpuboost.backends.cpu.one_hot import COUNT, WEIGHT, OneHot
 from gpuboost.backends.cpu.pruning.policy import Pruning
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
+from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import BinnedMatrix
 from gpuboost.ensemble import Ensemble
@@ -170,6 +172,12 @@ class CpuBackend(CpuTrees, CpuSoftmax):
     def error(self, scores: Floats, target: NDArray[Any], units: IntArray) -> int:
         loop = row_loops.class_errors if target.ndim == 1 else row_loops.sign_errors
         return int(sum(self.team.map(loop, len(scores), 4 * scores.size, scores, target, units)))
+
+    def weigh_labels(self, scores: Floats, target: IntArray, weighting: str, first: int, stop: int) -> LabelWeights:
+        out, n_classes = np.empty((stop - first, scores.shape[1] + 3), np.int64), scores.shape[1]
+        arguments = (scores, target, first, weighting == "madaboost", out)
+        self.team.map(weigh_labels, stop - first, 64 * (stop - first) * n_classes, *arguments)
+        return LabelWeights.of_columns(out)
 
     def confusion(self, scores: Floats, target: NDArray[Any], units: IntArray) -> IntArray:
         counts: IntArray = sum(self.team.map(row_loops.confusion, len(scores), 4 * scores.size, scores, target, units))

@@ -42,6 +42,7 @@ class CudaBackend(CudaGrowth, CudaSoftmax, Backend):
 
     def close(self) -> None:
         self._forget()
+        self.recorded = None
         self.buffers.clear()
         self.results = Results(self.gpu)
         self.gpu.close()

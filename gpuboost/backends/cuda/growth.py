@@ -40,6 +40,8 @@ class CudaGrowth:
     buffers: dict[str, GpuArray]
     recordings: dict[tuple[int | str, ...], Recording]
     starts: dict[tuple[int | str, ...], Start]
+    recorded: DeviceColumns | None = None
+    """Of which matrix the recordings are."""
     queued: list[Launch | GpuArray] | None = None
     """What has been queued since a recording began."""
 
@@ -56,6 +58,12 @@ class CudaGrowth:
     def _forget(self) -> None:
         self.recordings.clear()
         self.starts.clear()
+
+    def _keep_recordings_of(self, columns: DeviceColumns) -> None:
+        """Forget the growths on another matrix: a booster that draws its rows has a new one every round."""
+        if self.recorded is not columns:
+            self._forget()
+            self.recorded = columns
 
     def _grid(self, n: int) -> int:
         """Return the number of blocks for ``n`` rows: the kernels' loops take more rows than threads."""
@@ -75,6 +83,7 @@ class CudaGrowth:
     # ---- the frontier ------------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: CudaMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
+        self._keep_recordings_of(data.columns)
         if not scope.is_whole:
             return self._begin(data, stats, max_leaves, scope)
         key = (id(data.columns), *stats.quantised.shape, stats.n_classes, stats.criterion, max_leaves)

@@ -19,8 +19,10 @@ from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.results import Pending, Results
+from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.ensemble import Ensemble
+from gpuboost.exactmath import EXP_COEFFICIENTS, LOG2_COEFFICIENTS
 from gpuboost.tree import Tree
 
 CELLS = 6144
@@ -268,6 +270,21 @@ class CudaRows:
         arguments = (scores, self._int32(target), units, counts.array, n_rows, n_classes, lanes, int(in_shared))
         launch(self.gpu, "confusion", grid, arguments, shared_bytes=8 * n_classes**2 * in_shared)
         return counts.get().reshape(n_classes, n_classes)
+
+    def weigh_labels(self, scores: GpuArray, target: IntArray, weighting: str, first: int, stop: int) -> LabelWeights:
+        n_rows, n_classes = stop - first, scores.shape[1]
+        sizes = {
+            "n_rows": n_rows,
+            "n_classes": n_classes,
+            "first_row": first,
+            "madaboost": int(weighting == "madaboost"),
+            "exp_coefficients": EXP_COEFFICIENTS,
+            "coefficients": LOG2_COEFFICIENTS,
+        }
+        out = self.gpu.empty((n_rows, n_classes + 3), np.int64)
+        of_rows = self.put(target[first:stop].astype(np.int32))
+        launch(self.gpu, "weigh_labels", (-(-n_rows // DEFAULT_BLOCK),), (scores, of_rows, out, sizes))
+        return LabelWeights.of_columns(self.gpu.get(out))
 
 
 # ---- the shape of launches ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from gpuboost.cli.program import Command, Interrupted
 from gpuboost.cli.run_record import RunRecord, read_record
 from gpuboost.cli.settings import check_algorithm
 from gpuboost.cli.training_sets import Sets, read_sets
+from gpuboost.cli.training_streams import StreamSets, check_place, check_stream, read_stream
 
 OTHER_KINDS = (".csv", ".tsv", ".gz", ".parquet", ".feather", ".npy", ".npz", ".json", ".pkl", ".joblib", ".onnx")
 """Suffixes that would mislead about what a model file is."""
@@ -25,7 +27,7 @@ DEFAULT_EVERY = 50
 
 
 @click.command(cls=Command)
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @click.option("--target", metavar="COL", help="The column of the labels: its name, or its number from 0 (-1 is the last one).")
 @click.option("--target-file", metavar="FILE", help="The labels, if they are in a .npy file of their own.")
 @click.option("--algorithm", default="adaboost-mh", show_default=True, metavar="NAME", help="See gpuboost algorithms.")
@@ -39,6 +41,11 @@ DEFAULT_EVERY = 50
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the estimator, such as n_estimators=500."
 )
 @options.cost_option
+@click.option("--stream", is_flag=True, help="Read DATA, files or folders, piece by piece: for more rows than memory holds.")
+@click.option(
+    "--class", "named", multiple=True, metavar="LABEL", help="With --stream: a label; all, if the first rows lack some."
+)
+@click.option("--shuffle", type=click.IntRange(min=0), metavar="SEED", help="With --stream: another order of the rows.")
 @click.option("--checkpoint", type=click.IntRange(min=1), metavar="N", help="Write MODEL.checkpoint every N rounds.")
 @click.option("--resume", is_flag=True, help=f"Go on from MODEL.checkpoint; every {DEFAULT_EVERY} rounds if not said.")
 @options.device_option
@@ -48,7 +55,7 @@ DEFAULT_EVERY = 50
 @options.json_option
 @options.quiet_option
 def fit(
-    data: str,
+    data: tuple[str, ...],
     target: str | None,
     target_file: str | None,
     algorithm: str,
@@ -58,6 +65,9 @@ def fit(
     drop: tuple[str, ...],
     settings: tuple[str, ...],
     cost_matrix: str | None,
+    stream: bool,
+    named: tuple[str, ...],
+    shuffle: int | None,
     checkpoint: int | None,
     resume: bool,
     device: str | int,
@@ -75,8 +85,10 @@ def fit(
 
     A .npz file has a matrix X and labels y, or one array a column. Of one with X_train, y_train, X_test and y_test, fit takes
     the training rows, and predict and evaluate take the others.
+
+    With --stream (and --algorithm filterboost) DATA may be many Parquet, Feather or CSV files, or folders of them. The labels
+    are those of the first n_bin_rows rows, and rows that lie sorted by label must be shuffled.
     """
-    from gpuboost.cli.outputs import check_output
     from gpuboost.cli.reading.tables import Reading
     from gpuboost.cli.settings import parse, set_all
     from gpuboost.devices import open_backend
@@ -86,22 +98,22 @@ def fit(
     printer.note_compiling()
     check_algorithm(algorithm)
     parameters = parse(settings, algorithm)
-    if out.lower().endswith(OTHER_KINDS):
-        raise ValueError(f"--out {out} has the suffix of another kind of file; choose for instance .safetensors")
-    read = (data, target_file, valid, cost_matrix)
-    check_output(out, (), read)
-    if checkpoint or resume:
-        check_output(checkpoint_of(out), (), read, what="the checkpoint")
+    others = {"--target-file": target_file, "--no-header": no_header, "--cost-matrix": cost_matrix, "--valid": valid}
+    check_stream(stream, data, algorithm, parameters, {**others, "--class": named, "--shuffle": shuffle})
+    check_outputs(out, bool(checkpoint or resume), (*data, target_file, valid, cost_matrix))
     if target_file and valid:
         raise click.UsageError("--valid needs its own labels: with --target-file, put X and y into .npz files instead")
     open_backend(device, jobs).close()  # before anything takes time
     reading = Reading(not no_header, missing, printer.note)
-    sets = read_sets(reading, data, target, target_file, valid, weight, drop)
+    columns: dict[str, Any] = {"target": target, "weight": weight, "drop": drop}
+    sets: Sets | StreamSets
+    if stream:
+        sets = read_stream(reading, data, valid, parameters, **columns, named=named, shuffle=shuffle)
+    else:
+        sets = read_sets(reading, data[0], target_file=target_file, valid=valid, **columns)
     estimator = make_estimator(algorithm, parameters, cost_matrix, sets.classes)
     set_all(estimator, device=device, n_jobs=jobs, random_state=parameters.get("random_state", 0))
-    record = RunRecord(
-        sets.target, sorted(set(missing)), sets.layout, chosen(algorithm, estimator, sets, weight), sets.digest()
-    )
+    record = record_of(sets, missing, chosen(algorithm, estimator, sets, weight))
     if resume and finished(out, record):
         text = f"{out} is the finished model of this very run: there is nothing to do"
         printer.result({"model": out, "finished_before": True}, text)
@@ -110,6 +122,18 @@ def fit(
     run = Run(estimator, sets, record, out, every, printer)
     run.start(resume)
     printer.result(*run.train())
+
+
+def check_outputs(out: str, has_checkpoint: bool, read: Sequence[str | None]) -> None:
+    """Raise an error if the model or its checkpoint cannot be written, or would take the place of what is read."""
+    from gpuboost.cli.outputs import check_output
+
+    if out.lower().endswith(OTHER_KINDS):
+        raise ValueError(f"--out {out} has the suffix of another kind of file; choose for instance .safetensors")
+    check_place(out, [path for path in read if path is not None])
+    check_output(out, (), read)
+    if has_checkpoint:
+        check_output(checkpoint_of(out), (), read, what="the checkpoint")
 
 
 def checkpoint_of(out: str) -> str:
@@ -143,7 +167,7 @@ def make_estimator(algorithm: str, parameters: dict[str, Any], cost_matrix: str 
     return kind(**parameters)
 
 
-def chosen(algorithm: str, estimator: Any, sets: Sets, weight: str | None) -> dict[str, str]:
+def chosen(algorithm: str, estimator: Any, sets: Sets | StreamSets, weight: str | None) -> dict[str, str]:
     """Return what decides the model beside the data, as text."""
     from gpuboost.persistence.model_file import OF_THE_MACHINE
 
@@ -151,6 +175,11 @@ def chosen(algorithm: str, estimator: Any, sets: Sets, weight: str | None) -> di
     # NumPy abbreviates large matrices, and their numbers.
     parameters = {name: repr(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values.items()}
     return {"algorithm": algorithm, "target": str(sets.target), "weight": str(weight), **parameters}
+
+
+def record_of(sets: Sets | StreamSets, missing: tuple[str, ...], options_chosen: dict[str, str]) -> RunRecord:
+    """Return what a run is known by."""
+    return RunRecord(sets.target, sorted(set(missing)), sets.layout, {**options_chosen, **sets.options()}, sets.digest())
 
 
 # ---- training ----------------------------------------------------------------------------------------------------------------
@@ -175,7 +204,7 @@ class Run:
     Attributes
     ----------
     estimator : BoostingClassifier
-    sets : Sets
+    sets : Sets or StreamSets
     record : RunRecord
     out : str
         The model file.
@@ -187,7 +216,7 @@ class Run:
     """
 
     estimator: Any
-    sets: Sets
+    sets: Sets | StreamSets
     record: RunRecord
     out: str
     every: int | None
@@ -235,6 +264,7 @@ class Run:
         """Train and save; return the facts, and what to print."""
         from gpuboost.cli.progress import ProgressReport
         from gpuboost.cli.settings import set_all
+        from gpuboost.errors import StreamError
         from gpuboost.persistence.checkpoint import Checkpoint
 
         report = None if self.printer.quiet else ProgressReport(self.estimator.n_estimators, self.done)
@@ -246,7 +276,9 @@ class Run:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "interrupted after")  # `Interrupted` says it
-                self.estimator.fit(self.sets.X, self.sets.y, sample_weight=self.sets.weights, eval_set=self.sets.valid)
+                self.sets.train(self.estimator)
+        except StreamError as error:
+            raise StreamError(f"{error}; {self.left()}") from error
         except KeyboardInterrupt:
             raise Interrupted(self.left()) from None
         finally:
@@ -273,10 +305,11 @@ class Run:
             os.unlink(self.checkpoint)
         written = describe(self.out)
         last = {k: v[model.n_estimators_ - 1] for k, v in model.history_.items() if k.endswith(("_error", "_cost"))}
+        rows, rows_text = self.sets.rows_of(model)
         facts = {
             "model": self.out,
             "algorithm": self.record.options["algorithm"],
-            "rows": len(self.sets.y),
+            **rows,
             "features": int(model.n_features_in_),
             "classes": len(model.classes_),
             "rounds": int(model.n_estimators_),
@@ -296,6 +329,6 @@ class Run:
             best = min(range(len(watched)), key=watched.__getitem__)
             errors += f" (lowest {100 * watched[best]:.2f} % in round {best + 1}; see --set early_stopping=patience)"
         return facts, (
-            f"{facts['rows']} rows, {facts['features']} features, {facts['classes']} classes: {facts['rounds']} rounds in "
+            f"{rows_text}, {facts['features']} features, {facts['classes']} classes: {facts['rounds']} rounds in "
             f"{seconds:.1f} s on {facts['device']} ({how}){errors}\n{self.out}: sha256 {written['sha256']}"
         )

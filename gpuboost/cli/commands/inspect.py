@@ -48,6 +48,9 @@ def report(facts: dict[str, Any]) -> str:
             best = min(values)
             lowest = f"{best:.4g} lowest (round {values.index(best) + 1})"
             lines[name.replace("_", " ")] = f"{values[0]:.4g} first, {values[-1]:.4g} last, {lowest}"
+    if facts["history"].get("draws"):
+        drawn, place, passes = (facts["history"][name] for name in ("draws", "row", "pass"))
+        lines["rows drawn"] = f"{sum(drawn):.0f}, up to row {place[-1]:.0f} of pass {passes[-1] + 1:.0f}"
     lines["digest"], lines["sha256"] = facts["digest"], facts["sha256"]
     if "training_data" in facts:
         lines["data digest"] = facts["training_data"]

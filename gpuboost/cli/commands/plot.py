@@ -95,7 +95,7 @@ def plot(
 
         printer = options.Printer(quiet=quiet)
         fitted = open_model(source, device, jobs)
-        plots = fitted.estimator.plot
+        plots = plots_of(fitted.estimator, source)
         if data is not None:
             table, X = fitted.rows(
                 data, header=not no_header, missing=missing, note=printer.note, target=target or fitted.target
@@ -131,6 +131,13 @@ def check_options(kind: str, chosen: dict[str, Any], data: str | None) -> None:
         raise click.UsageError(f"{kind} has no option {unfit[0]}")
     if data is None and KINDS[kind].needs_data:
         raise click.UsageError(f"{kind} needs labelled rows: --data DATA")
+
+
+def plots_of(estimator: Any, path: str) -> Any:
+    """Return what draws a model; a usage error if nothing does."""
+    if not hasattr(estimator, "plot"):
+        raise click.UsageError(f"{path} is an {type(estimator).__name__}, of which there are no pictures")
+    return estimator.plot
 
 
 def of_history(path: str, kind: str) -> Any:

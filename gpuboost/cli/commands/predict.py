@@ -63,11 +63,10 @@ def predict(
     costs = read_costs(cost_matrix, fitted.classes) if cost_matrix else None
     table, X = fitted.rows(data, header=not no_header, missing=missing, note=printer.note)
     if (proba or cost_matrix) and not hasattr(fitted.estimator, "predict_proba"):
-        raise ValueError(
-            f"{model} was trained by costs: it has no probabilities (--proba), and no others to decide by (--cost-matrix)"
-        )
+        reason = "was trained by costs" if hasattr(fitted.estimator, "cost_matrix") else "decodes binary models"
+        raise ValueError(f"{model} {reason}: it has no probabilities (--proba), and no others to decide by (--cost-matrix)")
     kept = dict(table.copied(key) for key in keep)
-    labels = fitted.estimator.predict(X, cost_matrix=costs)
+    labels = fitted.estimator.predict(X) if costs is None else fitted.estimator.predict(X, cost_matrix=costs)
     probabilities = fitted.estimator.predict_proba(X) if proba else None
     write_predictions(out, labels, probabilities, fitted.estimator.classes_, kept)
     if out != "-":

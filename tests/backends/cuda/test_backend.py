@@ -296,6 +296,21 @@ def test_other_rows_and_features_are_queued_again_too(monkeypatch: pytest.Monkey
     assert allocated == []
 
 
+def test_growths_on_another_matrix_are_forgotten() -> None:
+    """Else a booster that draws new rows every round would keep all of them on the device."""
+    from gpuboost.learners.growth import grow
+    from tests.problems import coded, stats_of
+
+    rng = np.random.default_rng(0)
+    with CudaBackend(EmulatedGpu()) as backend:
+        for _ in range(3):
+            matrix, stats = backend.load(coded(rng.integers(0, 9, (5, 200)))), stats_of(backend, rng.integers(-9, 9, (200, 3)))
+            for leaves in (3, 4):
+                grow(backend, matrix, stats, leaves)
+            assert {one.owner for one in backend.recordings.values()} == {matrix.columns}
+            assert {one.recording.owner for one in backend.starts.values()} == {matrix.columns}
+
+
 @pytest.mark.parametrize("round_", [0, 1])
 def test_a_growth_that_is_interrupted_leaves_the_next_one_alone(round_: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the two kernels of a partition, in the round that records and in one that repeats."""

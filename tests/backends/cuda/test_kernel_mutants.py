@@ -16,6 +16,7 @@ from gpuboost.backends.cuda import growth as cuda_growth
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.frontier import Frontier, GrowthScope
+from gpuboost.backends.label_weights import label_weights
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.fixedpoint import STATE_FLOOR
@@ -168,6 +169,18 @@ def softmax(gpu: EmulatedGpu) -> None:
 
     for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
         assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
+
+
+def labels(gpu: EmulatedGpu) -> None:
+    """Margins of all sizes, ties, and a first row that is not 0."""
+    rng = np.random.default_rng(4)
+    scores = rng.normal(size=(900, 3)) * 10.0 ** rng.integers(-2, 4, (900, 1))
+    scores[:50], target = rng.integers(0, 2, (50, 3)), rng.integers(0, 3, 900)
+    backend = CudaBackend(gpu)
+    for weighting in ("logistic", "madaboost"):
+        found = backend.weigh_labels(backend.put(scores), target, weighting, 5, 900)
+        for mine, theirs in zip(found, label_weights(scores[5:], target[5:], weighting), strict=True):
+            assert mine.tobytes() == theirs.tobytes()
 
 
 def wide(gpu: EmulatedGpu) -> None:
@@ -532,6 +545,21 @@ MUTANTS = {
     "one row a thread": planted(project, "project", "i += (i64)gridDim.x * blockDim.x", "i += n_rows"),
     "nothing is too small": planted(project, "project", "size = size >= lowest ? size : 0.0;", ""),
     "signs are forgotten": planted(project, "project", "> 0 ? product : -product", "> 1 ? -product : product"),
+    # ---- label weights
+    "the rows before the first": planted(labels, "label_weights", "(sizes.first_row + i)", "i"),
+    "a tie is won": planted(labels, "label_weights", "|| (margin == 0.0 && k < y)", ""),
+    "the own class has a weight": planted(labels, "label_weights", "weights[k] = 0;\n                continue;", ""),
+    "the weight of the other side": planted(
+        labels, "label_weights", "margin > 0.0 ? smaller : 1.0", "margin < 0.0 ? smaller : 1.0"
+    ),
+    "every weight is logistic": planted(labels, "label_weights", "sizes.madaboost ?", "false ?"),
+    "the loss of a weight of 1": planted(labels, "label_weights", "(right > 0.5 ? right : 0.5)", "right"),
+    "the last loss alone": planted(labels, "label_weights", "loss += __double2ll_rn", "loss = __double2ll_rn"),
+    "an exponential without its square": planted(labels, "label_weights", "tail + r * r * series", "tail"),
+    "an exponential's series is one short": planted(
+        labels, "label_weights", "i < N_EXP_COEFFICIENTS", "i < N_EXP_COEFFICIENTS - 1"
+    ),
+    "the exponential's least argument": planted(labels, "label_weights", "x < -800.0 ? -800.0 : x", "x"),
     # ---- softmax
     "the shift of the largest miss is ignored": planted(softmax, "softmax", "largest ? first_shift(*largest) : shift", "shift"),
     "a candidate without trees has one": planted(

@@ -1,0 +1,1 @@
+"""What `bench_filter.py` measures: boosting from streams."""

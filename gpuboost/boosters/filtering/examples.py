@@ -1,0 +1,233 @@
+"""Rows of a stream, drawn in order, with their scores under the trees so far."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.array_types import Floats, IntArray
+from gpuboost.backends.base import Backend
+from gpuboost.backends.statistics import Device
+from gpuboost.binning import BinMapper
+from gpuboost.boosters.filtering.draw import Chunk, Draw, Part
+from gpuboost.boosters.filtering.edges import TargetError
+from gpuboost.boosters.filtering.uniforms import uniforms
+from gpuboost.ensemble import Ensemble
+from gpuboost.tree import Tree
+
+MOST_PASSES = 100
+"""A draw takes what so many passes over a fixed set give: rows that are learnt are hardly ever accepted."""
+
+OUT_OF_ROWS = "the source has no more rows"
+"""Why a stream ends whose reader knows better."""
+
+Numerators = Callable[[IntArray, IntArray], IntArray]
+
+SLICE = 4096
+"""Rows are weighed by stretches of this length at most, as a round may end anywhere."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Consecutive rows of a stream, with class numbers and weights, of which 0 is that of a row that does not exist."""
+
+    X: NDArray[Any]
+    target: IntArray
+    weight: Floats
+    pass_number: int
+    first_row: int
+
+
+class Oracle(Protocol):
+    """Where a booster's rows come from: a stream (`Examples`), or a set in memory."""
+
+    backend: Backend
+    mapper: BinMapper
+    n_classes: int
+    trees: list[Tree]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The pass, and the row of it, that is drawn next."""
+
+    def accepted(self, n: int, numerators: Numerators, target: TargetError | None = None, n_complete: int = 0) -> Draw:
+        """Draw rows by their weights."""
+
+    def all(self, n: int) -> Draw:
+        """Draw rows whatever their weights."""
+
+    def add(self, tree: Tree) -> None:
+        """Add a finished tree to the model."""
+
+
+class StreamEnd(Exception):
+    """The stream has no more rows, or what it proves is proven; the message says which."""
+
+
+@dataclass
+class Kept:
+    """Scores and codes of chunks that come again in the next pass, up to a number of bytes; the oldest are dropped."""
+
+    limit: int
+    n_bytes: int = 0
+    chunks: OrderedDict[tuple[int, int], tuple[Device, Device, int, int]] = field(default_factory=OrderedDict)
+
+    def store(self, chunk: Chunk) -> None:
+        n_rows, n_features = chunk.X.shape
+        size = n_rows * (n_features + 8 * chunk.scores.shape[1])
+        if self.n_bytes + size > self.limit:
+            return  # not in place of others: with a pass that does not fit, every chunk would be dropped before it comes again
+        self.chunks[chunk.first_row, n_rows] = chunk.data, chunk.scores, chunk.n_trees, size
+        self.n_bytes += size
+
+    def take(self, first_row: int, n_rows: int) -> tuple[Device, Device, int] | None:
+        found = self.chunks.pop((first_row, n_rows), None)
+        if found is None:
+            return None
+        self.n_bytes -= found[3]
+        return found[:3]
+
+
+class Examples:
+    """The oracle: rows in the order of a stream, each of which is drawn once a pass.
+
+    Parameters
+    ----------
+    steps : iterator of Step
+        Where to go on reading.
+    backend, mapper
+    n_classes : int
+    weighting : str
+        See `weights.MARGIN_WEIGHTS`.
+    seed : int
+        Of the random numbers by which rows are accepted.
+    kept_bytes : int
+        Codes and scores of rows that come again are kept up to this size; the trees added since are all that is computed then.
+    """
+
+    def __init__(
+        self,
+        steps: Iterator[Step],
+        backend: Backend,
+        mapper: BinMapper,
+        n_classes: int,
+        *,
+        weighting: str = "logistic",
+        seed: int = 0,
+        kept_bytes: int = 0,
+    ) -> None:
+        self.steps, self.backend, self.mapper, self.n_classes = steps, backend, mapper, n_classes
+        self.weighting, self.seed = weighting, seed
+        self.kept = Kept(kept_bytes)
+        self.trees: list[Tree] = []
+        self.chunk: Chunk | None = None
+        self.position = 0  # in the chunk
+
+    def accepted(self, n: int, numerators: Numerators, target: TargetError | None = None, n_complete: int = 0) -> Draw:
+        """Draw rows until ``n`` of them have passed the filter (algorithm 3), or a fixed set has been read 100 times.
+
+        Parameters
+        ----------
+        n : int
+        numerators : callable
+            From label weights (n_rows, n_classes) and classes to ``n_classes - 1`` times the acceptance, in units.
+        target : TargetError, optional
+            Ends the stream once its error is proven: by the rows that `Filter` rejects, whatever the numerators. Those of
+            `FilterWL` fall for a colouring that is learnt, however many rows are still wrong.
+        n_complete : int
+            Of the first so many rows, those that are rejected keep their label weights, too.
+        """
+
+        def choose(part: Part) -> NDArray[np.bool_]:
+            return numerators(part.q, part.target) > self._bars(part)
+
+        return self._draw(n, choose, target, n_complete)
+
+    def all(self, n: int) -> Draw:
+        """Draw the next ``n`` rows."""
+        return self._draw(n, lambda part: np.ones(part.end - part.begin, bool), None, 0)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The pass, and the row of it, that is drawn next."""
+        assert self.chunk is not None
+        return self.chunk.pass_number, self.chunk.first_row + self.position
+
+    def add(self, tree: Tree) -> None:
+        """Add a finished tree to the model."""
+        self.trees.append(tree)
+        if self.chunk is not None:
+            self._catch_up(self.chunk)
+
+    def _draw(self, n: int, choose: Callable[[Part], NDArray[np.bool_]], target: TargetError | None, n_complete: int) -> Draw:
+        parts: list[Part] = []
+        missing, length = n, 256
+        first_pass = self._current().pass_number
+        while missing:
+            chunk = self._current()
+            if chunk.pass_number - first_pass >= MOST_PASSES:
+                if missing == n:
+                    raise StreamEnd(f"no row of {MOST_PASSES} passes is accepted: nothing is left to learn")
+                break
+            begin = self.position
+            end = min(begin + length, len(chunk.target))
+            if n_complete > 0:
+                end = min(end, begin + n_complete)
+            length = min(2 * length, SLICE)
+            part = Part(chunk, begin, self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, begin, end))
+            chosen = np.flatnonzero(part.exists & choose(part))[:missing]
+            # The round ends at the row that makes it complete, wherever the chunk ends.
+            n_rows = int(chosen[-1]) + 1 if len(chosen) == missing else end - begin
+            part.choose(chosen, n_rows, complete=n_complete > 0)
+            parts.append(part)
+            self.position = part.end
+            missing -= len(chosen)
+            n_complete -= n_rows
+            if target is not None:
+                passed = (part.label_weight > self._bars(part))[part.exists]
+                if target.is_proven(np.flatnonzero(passed), len(passed)):
+                    raise StreamEnd(f"target_error={target.epsilon} is reached, with the probability asked for")
+        return Draw(parts)
+
+    def _bars(self, part: Part) -> IntArray:
+        """Return what ``n_classes - 1`` times the acceptance of each row must exceed, in units."""
+        chunk = part.chunk
+        u = uniforms(self.seed, chunk.pass_number, chunk.first_row + part.begin, part.end - part.begin)
+        return u * (self.n_classes - 1)
+
+    def _current(self) -> Chunk:
+        """Return the chunk that has the next row."""
+        while self.chunk is None or self.position == len(self.chunk.target):
+            if self.chunk is not None:
+                self.kept.store(self.chunk)
+                self.chunk = None
+            step = next(self.steps, None)
+            if step is None:
+                raise StreamEnd(OUT_OF_ROWS)
+            self.chunk, self.position = self._loaded(step), 0
+        return self.chunk
+
+    def _loaded(self, step: Step) -> Chunk:
+        n_rows = len(step.target)
+        known = self.kept.take(step.first_row, n_rows)
+        if known is None:
+            known = self.backend.encode(self.mapper, step.X), self.backend.put(np.zeros((n_rows, self.n_classes))), 0
+        data, scores, n_trees = known
+        chunk = Chunk(step.X, step.target, step.weight, data, scores, step.pass_number, step.first_row, n_trees)
+        self._catch_up(chunk)
+        return chunk
+
+    def _catch_up(self, chunk: Chunk) -> None:
+        """Add to the chunk's scores the trees that they lack, in order."""
+        new = self.trees[chunk.n_trees :]
+        if len(new) > 8:
+            self.backend.predict(Ensemble.from_trees(new, self.n_classes), chunk.data, chunk.scores, 0, len(new))
+        else:
+            for tree in new:
+                self.backend.add_scores(chunk.scores, chunk.leaf_index(self.backend, tree), tree.values)
+        chunk.n_trees = len(self.trees)

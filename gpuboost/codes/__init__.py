@@ -1,0 +1,1 @@
+"""Coding matrices: from several classes to binary problems, and from their margins back to classes."""
