@@ -45,7 +45,7 @@ class StreamFit:
 
     def __init__(self, estimator: Any) -> None:
         estimator._check_parameters()
-        self.started, self.recycle = time.perf_counter(), True
+        self.started, self.recycle, self.is_stream = time.perf_counter(), True, False
         self.reader: ExampleReader | None = None
         self.estimator = estimator
         is_continued = estimator.warm_start and estimator.__sklearn_is_fitted__()
@@ -75,6 +75,7 @@ class StreamFit:
     def from_source(self, source: Source, classes: Any, eval_set: Any) -> list[str]:
         """Train on a source; return what the user should be warned of."""
         estimator, previous = self.estimator, self.previous
+        self.is_stream = True
         if estimator.early_stopping and not evaluation_tuples(eval_set):
             raise ValueError("early_stopping needs an eval_set: no rows of a stream can be held out")
         if estimator.class_weight == "balanced":
@@ -125,8 +126,8 @@ class StreamFit:
         if len(encoder.classes) < 2:
             kind = type(self.estimator).__name__
             raise ValueError(
-                f"{kind} needs rows of at least two classes, got only the class {shown(encoder.classes)}"
-                + ("" if self.estimator.warm_start else "; name all of them by classes if the stream begins with one")
+                f"{kind} needs rows of at least two classes, got 1 class: {shown(encoder.classes)}"
+                + ("; name all of them by classes if the stream begins with one" if self.is_stream else "")
             )
         self.estimator.classes_, self.estimator.multi_label_ = encoder.classes, False
         if self.previous is not None:

@@ -302,7 +302,7 @@ def test_classes_are_those_of_the_first_rows() -> None:
 
 
 def test_one_class_only() -> None:
-    with pytest.raises(ValueError, match=r"at least two classes, got only the class .*; name all of them by classes"):
+    with pytest.raises(ValueError, match=r"at least two classes, got 1 class: .*; name all of them by classes"):
         stream((X, np.zeros(len(X), int)))
     with pytest.raises(ValueError, match="FilterBoostClassifier needs rows of at least two classes"):
         classifier().fit(X, ["ham"] * len(X))

@@ -46,7 +46,15 @@ MORE_ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """Return the checks that an estimator cannot pass, and why."""
+    if not isinstance(estimator, FilterBoostClassifier):
+        return {}
+    # A filter accepts rows whatever they weigh, and the Newton step of a leaf that holds such rows alone is that of any weight.
+    return {"check_class_weight_classifiers": "a class that weighs 10**-7 is fitted where it is by itself"}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator: Any, check: Any) -> None:
     check(estimator)
 
