@@ -39,6 +39,7 @@ class Grower:
     def direct(self) -> Frontier:
         """Queue launch by launch, checked; a new recording is made."""
         self.backend.recordings.clear()
+        self.backend.starts.clear()
         return grow(self.backend, self.data, self.stats, self.leaves)
 
     def recorded(self) -> Frontier:

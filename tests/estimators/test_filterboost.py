@@ -301,6 +301,17 @@ def test_classes_are_those_of_the_first_rows() -> None:
         stream((X, labels), n_bin_rows=700)
 
 
+def test_cuts_are_those_of_a_pass_at_most() -> None:
+    # Not of as many passes as make n_bin_rows, the last of them in part.
+    A = np.arange(1000.0)[:, None]
+    source = (A, (A[:, 0] > 300) * 1)
+    cuts = [
+        stream(source, n_estimators=1, max_bins=8, n_bin_rows=n).bin_mapper_.cut_values.tolist() for n in (1000, 1499, 10**7)
+    ]
+    assert cuts[0] == cuts[1] == cuts[2]
+    assert cuts[0] == pytest.approx(np.arange(1, 8) * 125, abs=1)
+
+
 def test_one_class_only() -> None:
     with pytest.raises(ValueError, match=r"at least two classes, got 1 class: .*; name all of them by classes"):
         stream((X, np.zeros(len(X), int)))
