@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, SupportsFloat, SupportsInt
 
@@ -170,8 +170,7 @@ def train(
         sets = {} if reason else {**({TRAIN: problem} if problem else {}), **(evaluation or {})}
         watched = {name: WatchedSet(one, booster.row_state(one), costs) for name, one in sets.items()}
         has_ended = bool(reason) or replay(booster, watched, initial_rounds)
-        rows: Any = problem  # a booster that draws its rows itself has no use for it
-        for step in () if has_ended else booster.rounds(rows, watched[TRAIN].state if problem else None, before):
+        for step in () if has_ended else rounds_of(booster, watched.get(TRAIN), before):
             settle(result.history)
             row = {"train_loss": step.loss, **step.metrics, **observe(step, watched)}
             row["seconds"] = seconds_before + time.perf_counter() - started
@@ -203,6 +202,12 @@ def train(
     if stopping and len(result.rounds) > 0:
         result.rounds = result.rounds[: stopping.best(result.history[criterion])]
     return result
+
+
+def rounds_of(booster: Booster[Any], own: WatchedSet | None, before: int) -> Iterator[Round]:
+    """Return a booster's rounds on the training set, or on rows that it draws itself."""
+    nothing: Any = None
+    return booster.rounds(own.problem, own.state, before) if own else booster.rounds(nothing, nothing, before)
 
 
 def settle(history: History) -> None:

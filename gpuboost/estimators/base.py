@@ -20,7 +20,7 @@ from gpuboost.codes.decoding import MarginLoss
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.costs.metrics import refuse_many_labels
 from gpuboost.estimators.parameters import TrainingParameters
-from gpuboost.estimators.predictor import Predictor, to_backend
+from gpuboost.estimators.predictor import Predictor, take_over, to_backend
 from gpuboost.export.methods import Exports
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.label_values import label_keys
@@ -83,9 +83,9 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
     def _check_own_parameters(self) -> None:
         """Raise a ValueError or TypeError if a parameter of the subclass is wrong."""
 
-    @abstractmethod
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> Booster[Any]:
         """Return the algorithm to run on ``sample``. ``previous`` is the model that is continued, if one is."""
+        raise TypeError(f"{type(self).__name__} must define _make_booster or override _fit")
 
     @abstractmethod
     def _prior_scores(self, positive: IntArray, total: int) -> Floats:
@@ -132,10 +132,7 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         """Let ``fit`` train a copy of the estimator, and take over what it has made. A fit that fails changes nothing."""
         fitted = copy.copy(self)
         remarks = fit(fitted)
-        own = self.get_params(deep=False)
-        for name in vars(self).keys() - vars(fitted).keys():
-            del self.__dict__[name]
-        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in own})
+        take_over(self, fitted)
         for remark in remarks:
             warn(remark)
         return self

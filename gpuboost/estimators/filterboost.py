@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NoReturn, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ from gpuboost.estimators.base import SingleLabelClassifier
 from gpuboost.estimators.stream_fitting import StreamFit
 from gpuboost.exactmath import log
 from gpuboost.inputs import parameters
-from gpuboost.inputs.label_encoder import LabelEncoder
-from gpuboost.inputs.samples import Sample
 from gpuboost.links import Link, Softmax
 from gpuboost.streams import as_source
 
@@ -262,9 +260,6 @@ class FilterBoostClassifier(SingleLabelClassifier):
             if set(row) != {-1, 1}:
                 raise ValueError(f"colourings must hold -1 and +1, both of them in every row, got {row!r:.80} in row {i}")
         return tuple(given.astype(np.int8))
-
-    def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> NoReturn:
-        raise NotImplementedError("a stream makes the booster")  # `_fit` is overridden
 
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         shares: Floats = log(positive / total)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuboost.array_types import Floats
 from gpuboost.codes.decoding import MARGIN_OF_LOG_ODDS, Decoding, decode
 from gpuboost.codes.matrices import RANDOM_CODES, Code, CodeName, check_code, code_matrix, minimum_distance
-from gpuboost.estimators.predictor import BLOCK_BYTES, share_right
+from gpuboost.estimators.predictor import BLOCK_BYTES, share_right, take_over
 from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
 from gpuboost.inputs.features import to_matrix
@@ -173,10 +173,7 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Let ``fit`` train a copy, and take over what it has made."""
         fitted = copy.copy(self)
         fit(fitted)
-        own = self.get_params(deep=False)
-        for name in vars(self).keys() - vars(fitted).keys():
-            del self.__dict__[name]
-        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in own})
+        take_over(self, fitted)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:

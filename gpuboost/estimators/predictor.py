@@ -305,6 +305,14 @@ class Predictor:
         return mean_cost(y, predicted[rows], costs, classes=self.classes_, sample_weight=weights[rows])
 
 
+def take_over(estimator: Any, fitted: Any) -> None:
+    """Give an estimator the fitted attributes of a copy, and keep its parameters."""
+    own = estimator.get_params(deep=False)
+    for name in vars(estimator).keys() - vars(fitted).keys():
+        del estimator.__dict__[name]
+    estimator.__dict__.update({name: value for name, value in vars(fitted).items() if name not in own})
+
+
 def to_backend(backend: Backend, matrix: Any) -> Any:
     """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be."""
     return matrix if backend.reads_device_arrays else to_host(matrix)
