@@ -47,7 +47,7 @@ gpuboost.backends
 gpuboost.datasets gpuboost.ensemble gpuboost.links
 gpuboost.tree gpuboost.binning
 gpuboost.fixedpoint gpuboost.exactmath
-gpuboost.extras gpuboost.messages gpuboost.registry
+gpuboost.extras gpuboost.messages gpuboost.registry gpuboost.peers
 gpuboost.errors gpuboost.array_types gpuboost.streams.contract
 """
 ORDER = {name: number for number, line in enumerate(LAYERS.split("\n")) for name in line.split()}
