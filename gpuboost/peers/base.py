@@ -42,7 +42,10 @@ class Peers(Protocol):
         """Number of workers."""
 
     def sum(self, array: NDArray[Integer], what: str) -> NDArray[Integer]:
-        """Return the sum of the workers' arrays, integers of one shape and dtype. It must fit in that dtype, and is exact."""
+        """Return the sum of the workers' arrays: integers of one shape and dtype, in native byte order. Exact.
+
+        The sum must fit in that dtype.
+        """
 
     def max(self, array: NDArray[Number], what: str) -> NDArray[Number]:
         """Return the elementwise maximum of the workers' arrays, of one shape and dtype, without NaN and -0.0."""
@@ -94,10 +97,12 @@ class Call(NamedTuple):
         return f"{self.op} {self.what!r} (call {self.number}){array}{parts}"
 
 
-def describe(number: int, op: str, what: str, array: NDArray[Any], bounds: IntArray | None = None) -> Call:
-    """Return the `Call` of an array that is about to travel."""
+def describe(number: int, op: str, what: str, value: NDArray[Any] | bytes, bounds: IntArray | None = None) -> Call:
+    """Return the `Call` of what is about to travel."""
+    if isinstance(value, bytes):
+        return Call(number, op, what)
     parts = () if bounds is None else tuple(int(bound) for bound in bounds)
-    return Call(number, op, what, array.dtype.str, array.shape, parts)
+    return Call(number, op, what, value.dtype.str, value.shape, parts)
 
 
 def parted(worker: int, call: Call | str, other: int, other_call: Call | str) -> WorkersPartedError:
@@ -111,8 +116,8 @@ def parted(worker: int, call: Call | str, other: int, other_call: Call | str) ->
 
 def check_integers(array: NDArray[Any], what: str) -> None:
     """Refuse an array whose sum over the workers would depend on their order."""
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"only integers are summed over workers, but {what!r} has dtype {array.dtype}")
+    if array.dtype.kind not in "iu" or not array.dtype.isnative:
+        raise TypeError(f"only integers in native byte order are summed over workers, but {what!r} has dtype {array.dtype}")
 
 
 def check_bounds(bounds: IntArray, n_workers: int, length: int, what: str) -> None:
