@@ -47,11 +47,14 @@ class BinnedMatrix:
         Bins of each feature, the one of missing values (code 0) included: codes are below it.
     has_missing : bool (n_features,)
         Whether the rows that the cuts were fitted on had missing values.
+    all_counts : int64 (n_features, 256), optional
+        How often each code stands in each feature, where these are a part of the rows of a training: in all of them.
     """
 
     codes: NDArray[np.uint8]
     n_bins: NDArray[np.int32]
     has_missing: NDArray[np.bool_]
+    all_counts: IntArray | None = None
 
     @property
     def n_features(self) -> int:
@@ -71,10 +74,17 @@ class BinnedMatrix:
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
         """Whether a feature tells rows apart, by a cut or by missing against present: bool (n_features,)."""
-        usable = self.n_bins > 2
-        for f in np.flatnonzero(~usable & self.has_missing):
-            usable[f] = (self.codes[f] != MISSING_CODE).any()
+        has_values = self.code_counts[:, MISSING_CODE + 1 :].any(axis=1)
+        usable: NDArray[np.bool_] = (self.n_bins > 2) | (self.has_missing & has_values)
         return usable
+
+    @cached_property
+    def code_counts(self) -> IntArray:
+        """How often each code stands in each feature, int64 (n_features, 256), in all rows of the training."""
+        if self.all_counts is not None:
+            return self.all_counts
+        counts = [np.bincount(codes, minlength=MAX_VALUE_BINS + 1) for codes in self.codes]
+        return np.array(counts, np.int64).reshape(-1, MAX_VALUE_BINS + 1)
 
 
 @dataclass(frozen=True, eq=False)
