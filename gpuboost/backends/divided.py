@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
 from gpuboost.backends.base import Backend
@@ -39,14 +41,14 @@ class DividedGrowth(Backend):
         """Write what `roots` returns, for all rows of a training."""
 
     @abstractmethod
-    def count(self, frontier: Frontier, chosen: IntArray) -> IntArray:
+    def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[Any]:
         """Return the histograms of node ``chosen[t]`` of every tree t, but where that is -1, over the rows that are here.
 
         Integers, shape (n_bins, n chosen, C). A bin that `judge` recovers from a node's total may be left out, as 0.
         """
 
     @abstractmethod
-    def judge(self, frontier: Frontier, chosen: IntArray, sums: IntArray, features: tuple[int, int]) -> None:
+    def judge(self, frontier: Frontier, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]) -> None:
         """Find the best classifiers of the nodes ``chosen`` and of their siblings, as `find_splits` does, in few features.
 
         ``sums`` are those of `count` of all workers, for the bins of the features ``features[0] .. features[1] - 1``. A

@@ -1,8 +1,8 @@
 """A backend for one of several workers, each of which has a part of the rows.
 
-Whatever a primitive sums over rows is summed again over the workers, as integers, before anything decides; a maximum is that of
-all; all else is the work of an unchanged backend on the rows that are here. So the loops of boosters and learners, which run the
-same on every worker, see the numbers of one process.
+Whatever a primitive sums over rows is summed again over the workers, as integers, before anything decides; a maximum is that
+of all; all else is the work of an unchanged backend on the rows that are here. So the loops of boosters and learners, which run
+the same on every worker, see the numbers of one process.
 
 A growth exchanges, for every pair of siblings, the histograms of the one that has fewer rows: each worker gets the sums of its
 share of the bins, completes them, judges those features, and the best splits of all are gathered. In bytes a worker sends

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
 from gpuboost.backends.cpu.loops.arguments import Siblings
@@ -29,7 +32,7 @@ class CpuDivided(CpuResources, DividedGrowth):
         if sum_abs is not None:
             frontier.work.sum_abs[:] = sum_abs
 
-    def count(self, frontier: Frontier, chosen: IntArray) -> IntArray:
+    def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[np.int32]:
         trees = np.flatnonzero(chosen >= 0).tolist()
         n_bins, n_channels = histogram_shape(frontier)[1:]
         counted = self.scratch.array("counted", (n_bins, n_channels), np.int32)
@@ -43,7 +46,7 @@ class CpuDivided(CpuResources, DividedGrowth):
             sums[:, place] = whole[:, : sums.shape[2]]
         return sums
 
-    def judge(self, frontier: Frontier, chosen: IntArray, sums: IntArray, features: tuple[int, int]) -> None:
+    def judge(self, frontier: Frontier, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]) -> None:
         work, (first, stop) = frontier.work, features
         offsets, usable = work.columns.bin_offsets, work.columns.usable
         columns = work.columns._replace(usable=usable[(usable >= first) & (usable < stop)])

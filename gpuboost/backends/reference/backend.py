@@ -140,9 +140,7 @@ class NumpyBackend(NumpySoftmax, DividedGrowth):
         )
         for t in range(n_trees):
             totals[t, 0] = quantised[t, self._rows(frontier, t, 0)].sum(axis=0, dtype=np.int64)
-        sum_abs = np.array(
-            [abs(quantised[t, self._rows(frontier, t, 0)]).sum(axis=0, dtype=np.int64) for t in range(n_trees)]
-        )
+        sum_abs = np.array([abs(quantised[t, self._rows(frontier, t, 0)]).sum(axis=0, dtype=np.int64) for t in range(n_trees)])
         features = np.flatnonzero(data.usable if scope.feature_mask is None else data.usable & scope.feature_mask)
         frontier.work = Work(sum_abs, features.tolist())
         return frontier
@@ -252,7 +250,7 @@ class NumpyBackend(NumpySoftmax, DividedGrowth):
         quantised, nodes = frontier.stats.quantised, [(t, node) for t, node in enumerate(chosen.tolist()) if node >= 0]
         return np.stack([self.histogram(frontier.data, quantised[t], self._rows(frontier, t, node)) for t, node in nodes], 1)
 
-    def judge(self, frontier: Frontier, chosen: IntArray, sums: IntArray, features: tuple[int, int]) -> None:
+    def judge(self, frontier: Frontier, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]) -> None:
         first, stop = features
         offsets, kept = frontier.data.bin_offsets, frontier.work.histograms
         own = [f for f in frontier.work.features if first <= f < stop]
