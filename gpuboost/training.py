@@ -56,7 +56,8 @@ class WatchedSet:
         self.problem, self.state, self.costs = problem, state, costs
         self.target: Device = backend.put(problem.target if problem.single_label else problem.signs)
         self.weights: Device = backend.put(weights)
-        self.total = int(weights.sum()) * (1 if problem.single_label else problem.n_classes)
+        total = backend.peers.sum(weights.sum(keepdims=True), "weight of a set")
+        self.total = int(total[0]) * (1 if problem.single_label else problem.n_classes)
         self.scores: Device = backend.put(np.zeros((len(problem.target), problem.n_classes)))
 
     def apply(self, trees: Sequence[Tree]) -> list[GrownTree]:
@@ -181,8 +182,10 @@ def train(
             result.rounds.append([grown.tree for grown in step.trees])
             display.show(len(result.rounds), {key: values[-1] for key, values in result.history.items()})
             progress = Progress(len(result.rounds), result.history, lambda: model_of(so_far(result)))
-            asked_to_stop = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
-            reason = reason_to_end(result, n_rounds, stopping, criterion, asked_to_stop > 0)
+            asked_to_stop = np.array([sum(bool(callback(progress)) for callback in callbacks)])  # all of them are called
+            if problem:
+                asked_to_stop = problem.backend.peers.sum(asked_to_stop, "callbacks that ask to stop")
+            reason = reason_to_end(result, n_rounds, stopping, criterion, bool(asked_to_stop[0]))
             if reason:
                 break
         result.reason = reason or booster.ended or "the weak learner has nothing left to learn"
