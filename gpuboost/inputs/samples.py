@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,17 +93,20 @@ class Sample:
         return min(len(united), enough)
 
     def fit_bins(self, max_bins: int, n_threads: int) -> BinMapper:
-        """Choose the cuts on the rows of the sample; of a matrix on a device, some columns at a time come to the host."""
-        n_rows, n_features = self.X.shape
+        """Choose the cuts on the rows of the samples of all workers, whose integer weights must have one unit.
+
+        Of a matrix on a device, some columns at a time come to the host.
+        """
+        (n_rows, n_features), peers = self.X.shape, self.peers
         weights = np.zeros(n_rows, np.int64)
-        weights[self.rows] = integer_weights(*self.split_weights(), self.peers)
+        weights[self.rows] = integer_weights(*self.split_weights(), peers)
+        fit = partial(BinMapper.fit, max_bins=max_bins, integer_weights=weights, n_threads=n_threads, peers=peers)
         if isinstance(self.X, np.ndarray):
-            return BinMapper.fit(self.X, max_bins=max_bins, integer_weights=weights, n_threads=n_threads)
-        width = max(n_threads, BLOCK_BYTES // (n_rows * dtype_of(self.X, "X").itemsize))
-        blocks = (to_host(self.X[:, first : first + width]) for first in range(0, n_features, width))
-        return side_by_side(
-            [BinMapper.fit(block, max_bins=max_bins, integer_weights=weights, n_threads=n_threads) for block in blocks]
-        )
+            return fit(self.X)
+        own = np.array([n_threads, n_rows * dtype_of(self.X, "X").itemsize])
+        most_threads, column_bytes = peers.max(own, "threads and bytes of a column").tolist()
+        width = max(most_threads, BLOCK_BYTES // max(1, column_bytes))  # the same on all workers
+        return side_by_side([fit(to_host(self.X[:, first : first + width])) for first in range(0, n_features, width)])
 
     def problem(self, backend: Backend, mapper: BinMapper, encoder: LabelEncoder) -> tuple[Problem, bool]:
         """Load the sample on a device. Return it, and whether any of its columns tells rows apart."""

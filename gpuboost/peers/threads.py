@@ -64,6 +64,8 @@ def run_workers(size: int, function: Callable[[Peers], Result], timeout: float =
         thread.join(timeout)
     if errors:
         raise next((error for error in errors if not _is_consequence(error)), errors[0])
+    for rank in sorted(set(range(size)) - results.keys()):  # it knows of a failure, and goes on
+        raise WorkerLostError(rank, "the end")
     return [results[rank] for rank in range(size)]
 
 
