@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats
+from gpuboost.exactsum import exact_sums
 from gpuboost.fixedpoint import STATE_FLOOR, exponent, largest_of
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import to_numpy
@@ -95,7 +96,7 @@ def class_weights(
     if encoder.multi_label:
         raise ValueError("class_weight must be None for a multi-label y, whose rows have several classes; use sample_weight")
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return 1.0 / np.bincount(target, weights, n_classes)
+        return 1.0 / exact_sums(weights, target, n_classes, peers)
     result = np.ones(n_classes)
     for label, weight in class_weight.items():
         k = encoder.number(label)
