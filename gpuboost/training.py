@@ -182,10 +182,8 @@ def train(
             result.rounds.append([grown.tree for grown in step.trees])
             display.show(len(result.rounds), {key: values[-1] for key, values in result.history.items()})
             progress = Progress(len(result.rounds), result.history, lambda: model_of(so_far(result)))
-            asked_to_stop = np.array([sum(bool(callback(progress)) for callback in callbacks)])  # all of them are called
-            if problem:
-                asked_to_stop = problem.backend.peers.sum(asked_to_stop, "callbacks that ask to stop")
-            reason = reason_to_end(result, n_rounds, stopping, criterion, bool(asked_to_stop[0]))
+            asked = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
+            reason = reason_to_end(result, n_rounds, stopping, criterion, somebody_asks(asked, problem))
             if reason:
                 break
         result.reason = reason or booster.ended or "the weak learner has nothing left to learn"
@@ -238,6 +236,12 @@ def reason_to_end(
     if asked_to_stop:
         return "a callback asked to stop"
     return "n_estimators reached" if len(result.rounds) >= n_rounds else ""
+
+
+def somebody_asks(n_callbacks: int, problem: Problem | None) -> bool:
+    """Return whether callbacks have asked to stop, here or on another worker."""
+    own = np.array([n_callbacks])
+    return bool(own[0] if problem is None else problem.backend.peers.sum(own, "callbacks that ask to stop")[0])
 
 
 def what_is_lost(n_rounds: int) -> str:
