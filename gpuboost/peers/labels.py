@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from gpuboost.peers.base import Peers
 
-TEXT, ARRAY = b"T", b"A"
+OBJECTS, TEXT, OTHERS = b"O", b"T", b"N"
+"""What a worker's labels are: text in an array of objects, or of fixed width; or an array of anything else."""
 
 
 def united(distinct: NDArray[Any], name: str, peers: Peers) -> NDArray[Any]:
@@ -20,32 +21,34 @@ def united(distinct: NDArray[Any], name: str, peers: Peers) -> NDArray[Any]:
     Raises
     ------
     TypeError
-        If labels are objects other than text, which do not travel, or of types that have no order among them.
+        If labels are objects other than text, which do not travel, or text on some workers only.
     """
     if peers.size == 1:
         return distinct
-    is_text = distinct.dtype.kind == "O" and all(isinstance(label, str) for label in distinct.tolist())
-    if distinct.dtype.kind == "O" and not is_text:
-        kinds = sorted({type(label).__name__ for label in distinct.tolist()})
-        raise TypeError(
-            f"the labels of {name} must be numbers, dates or text to train on several workers, got {', '.join(kinds)}"
-        )
-    found = [data for data in peers.gather(_packed(distinct, is_text), f"labels of {name}") if len(data) > 1]
-    if len({data[:1] for data in found}) > 1:
+    found = [data for data in peers.gather(_packed(distinct, name), f"labels of {name}") if data]
+    kinds = {data[:1] for data in found}
+    if OTHERS in kinds and len(kinds) > 1:
         raise TypeError(f"some workers have labels of {name} that are text, and others have none that are")
     if not found:
         return distinct
-    if found[0][:1] == TEXT:
-        return np.array(sorted(set().union(*(json.loads(data[1:]) for data in found))), object)
-    return np.unique(np.concatenate([np.load(io.BytesIO(data[1:]), allow_pickle=False) for data in found]))
+    if OTHERS in kinds:
+        return np.unique(np.concatenate([np.load(io.BytesIO(data[1:]), allow_pickle=False) for data in found]))
+    texts = sorted(set().union(*(json.loads(data[1:]) for data in found)))
+    return np.array(texts, object if OBJECTS in kinds else str)
 
 
-def _packed(distinct: NDArray[Any], is_text: bool) -> bytes:
-    """Return labels as bytes: a list in JSON, or an array without objects; one byte if there are none."""
-    if not len(distinct):
-        return TEXT
-    if is_text:
-        return TEXT + json.dumps(distinct.tolist()).encode()
+def _packed(distinct: NDArray[Any], name: str) -> bytes:
+    """Return labels as bytes: text in JSON, or an array without objects; nothing if there are none."""
+    labels, kind = distinct.tolist(), distinct.dtype.kind
+    if not labels:
+        return b""
+    if kind in "OU":
+        others = sorted({type(label).__name__ for label in labels if not isinstance(label, str)})
+        if others:
+            raise TypeError(
+                f"labels of {name} that are objects must be text to train on several workers, got {', '.join(others)}"
+            )
+        return (OBJECTS if kind == "O" else TEXT) + json.dumps(labels).encode()
     stream = io.BytesIO()
     np.save(stream, distinct, allow_pickle=False)
-    return ARRAY + stream.getvalue()
+    return OTHERS + stream.getvalue()

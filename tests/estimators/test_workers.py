@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import gpuboost
+from gpuboost.estimators.parts import Part, fit_part
 from gpuboost.peers.base import Peers
-from gpuboost.peers.rows import RowOrder
 from gpuboost.peers.threads import run_workers
 
 RNG = np.random.default_rng(7)
@@ -62,20 +62,16 @@ CASES: dict[str, Case] = {
 
 
 def fit_divided(estimator: Any, sizes: Sequence[int], device: str, **data: Any) -> list[Any]:
-    arguments = {"X": X, "y": Y, "sample_weight": None, "eval_set": None} | data
-    bounds = np.cumsum([0, *sizes])
-    at = np.linspace(0, len(EVAL_X), len(sizes) + 1).astype(int)
+    arguments = {"X": X, "y": Y} | data
+    watched = arguments.pop("eval_set", None)
+    bounds, at = np.cumsum([0, *sizes]), np.linspace(0, len(EVAL_X), len(sizes) + 1).astype(int)
 
     def work(peers: Peers) -> Any:
-        rows = slice(bounds[peers.rank], bounds[peers.rank + 1])
-        own = {name: None if value is None else value[rows] for name, value in arguments.items() if name != "eval_set"}
-        if arguments["eval_set"] is not None:
-            watched = slice(at[peers.rank], at[peers.rank + 1])
-            own["eval_set"] = tuple(one[watched] for one in arguments["eval_set"])
-        order = RowOrder.of(np.array([peers.rank]), np.array([sizes[peers.rank]]), peers)
-        fitted = copy.deepcopy(estimator).set_params(device=device)
-        own.setdefault("eval_set", None)
-        return fitted._fitted_by(lambda one: one._fit(**own, order=order))
+        rows, watched_rows = (slice(*ends[peers.rank : peers.rank + 2]) for ends in (bounds, at))
+        own = {name: value[rows] for name, value in arguments.items()}
+        eval_set = None if watched is None else tuple(one[watched_rows] for one in watched)
+        part = Part(**own, eval_set=eval_set, keys=np.array([peers.rank]), sizes=np.array([sizes[peers.rank]]))
+        return fit_part(copy.deepcopy(estimator).set_params(device=device), part, peers)
 
     return run_workers(len(sizes), work)
 
@@ -95,3 +91,72 @@ def test_model_files_are_equal(name: str, division: str, device: str, tmp_path: 
     alone = copy.deepcopy(estimator).set_params(device="cpu").fit(**arguments)
     for fitted in fit_divided(estimator, DIVISIONS[division], device, **data):
         assert file_of(fitted, tmp_path) == file_of(alone, tmp_path)
+
+
+def test_stretches_of_rows_anywhere(tmp_path: Path) -> None:
+    """A worker has partitions here and there, and the order of all rows is that of the partitions."""
+    estimator = gpuboost.AdaBoostMHClassifier(early_stopping=True, **FEW, **SAMPLED)
+    alone = copy.deepcopy(estimator).set_params(device="cpu").fit(X, Y, REAL)
+    partitions = np.array_split(np.arange(N), 7)
+
+    def work(peers: Peers) -> Any:
+        keys = np.array([[4, 0], [6, 1, 2], [5, 3]][peers.rank])
+        rows = np.concatenate([partitions[key] for key in keys])
+        sizes = np.array([len(partitions[key]) for key in keys])
+        return fit_part(estimator, Part(X[rows], Y[rows], keys, sizes, REAL[rows]), peers)
+
+    for fitted in run_workers(3, work):
+        assert file_of(fitted, tmp_path) == file_of(alone, tmp_path)
+
+
+def test_a_training_goes_on_with_another_number_of_workers(tmp_path: Path) -> None:
+    whole = gpuboost.AdaBoostMHClassifier(**FEW, **SAMPLED).fit(X, Y)
+    (first,) = {file_of(one, tmp_path) for one in fit_divided(whole, (60, 90), "cpu")} - {b""}
+    assert first == file_of(whole, tmp_path)
+    begun = fit_divided(gpuboost.AdaBoostMHClassifier(**{**FEW, **SAMPLED, "n_estimators": 2}), (60, 90), "cpu")[0]
+    resumed = begun.set_params(n_estimators=5, warm_start=True)
+    for fitted in fit_divided(resumed, (40, 50, 60), "cpu"):
+        assert file_of(fitted.set_params(warm_start=False), tmp_path) == first
+
+
+REFUSED: dict[str, tuple[Any, list[dict[str, Any]], type[Exception], str]] = {
+    "columns": (
+        gpuboost.SAMMEClassifier(),
+        [{}, {"X": X[:75, :5]}],
+        ValueError,
+        "same columns, but worker 0 has 6, worker 1 5",
+    ),
+    "weights": (gpuboost.SAMMEClassifier(), [{"sample_weight": REAL[:75]}, {}], ValueError, "same sample_weight"),
+    "labels": (gpuboost.SAMMEClassifier(), [{}, {"y": np.array(["a"] * 75)}], TypeError, "labels of y"),
+    "objects": (gpuboost.SAMMEClassifier(), [{}, {"y": np.array([None, *[1.5] * 74])}], ValueError, "missing value in y"),
+    "a stream": (gpuboost.FilterBoostClassifier(), [{}, {}], ValueError, "reads one stream"),
+    "regressors": (gpuboost.GambleClassifier(regressor=object()), [{}, {}], TypeError, "regressor"),
+    "no estimator": (object(), [{}, {}], TypeError, "object cannot train on several workers"),
+    "no weight": (gpuboost.SAMMEClassifier(), [{"sample_weight": 0 * REAL[:75]}] * 2, ValueError, "zero in every row"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str) -> None:
+    estimator, parts, kind, message = REFUSED[name]
+
+    def work(peers: Peers) -> Any:
+        own = {"X": X[:75], "y": Y[:75], "keys": np.array([peers.rank]), "sizes": np.array([75])} | parts[peers.rank]
+        return fit_part(estimator, Part(**own), peers)
+
+    with pytest.raises(kind, match=message):
+        run_workers(2, work)
+
+
+def test_the_first_worker_alone_reports(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[int] = []
+
+    def stop(progress: Any) -> bool:
+        seen.append(len(seen))
+        return len(seen) == 3
+
+    models = fit_divided(gpuboost.SAMMEClassifier(**FEW, callbacks=[stop], verbose=1), (75, 75), "numpy")
+    assert [model.n_estimators_ for model in models] == [3, 3]
+    assert [model.stop_reason_ for model in models] == ["a callback asked to stop"] * 2
+    assert len(seen) == 3
+    assert capsys.readouterr().err.count("stop") <= 1
