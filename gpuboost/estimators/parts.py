@@ -29,7 +29,7 @@ class Part:
     eval_set : tuple or list of tuples, optional
         As for `BoostingClassifier.fit`: the worker's rows of every set, all workers' in the same order.
     keys : ndarray of int64, shape (n_stretches,)
-        The rows are stretches that follow one another in the order of all rows by their keys, such as the numbers of partitions.
+        The rows are stretches, which follow one another among all rows by their keys, such as the numbers of partitions.
     sizes : ndarray of int64, shape (n_stretches,)
         Rows of each stretch.
     """
