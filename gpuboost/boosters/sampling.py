@@ -18,8 +18,8 @@ from gpuboost.backends.frontier import WHOLE, GrowthScope
 from gpuboost.backends.statistics import Device, Stats
 
 Numbers = NDArray[np.intp]
-ROWS, FEATURES = 0, 1
-"""What is drawn: each has random numbers of its own."""
+ROWS, FEATURES, HOLD_OUT = 0, 1, 2
+"""What is drawn: each has random numbers of its own. A hold-out is drawn once, as in round 0."""
 
 
 @dataclass(frozen=True)

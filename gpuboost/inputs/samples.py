@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
+from gpuboost.boosters.sampling import HOLD_OUT, Sampling
 from gpuboost.fixedpoint import integer_weights, split_weights
 from gpuboost.inputs.arrays import dtype_of, to_host
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array
@@ -134,13 +135,16 @@ def evaluation_sample(X: Any, y: Any, sample_weight: Any, encoder: LabelEncoder,
 def split_off(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sample]:
     """Draw a hold-out set, class by class; every class keeps at least one row in the first, remaining part.
 
+    The i-th row of the sample gets the i-th number of a generator; those with the largest of each class are held out, ties by
+    row number. So whoever holds some of the rows can tell which of them are.
+
     Parameters
     ----------
     sample : Sample
     fraction : float
         The share of the hold-out set, in (0, 1), rounded in each class (in the whole set for a multi-label problem).
     seed : int
-        Of NumPy's default generator.
+        See `gpuboost.boosters.sampling.Sampling`.
 
     Raises
     ------
@@ -154,8 +158,8 @@ def split_off(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sampl
         held[sizes.argmax()] = min(1, int(sizes.max()) - 1)
     if not held.any():
         raise ValueError("early_stopping needs rows to hold out, but every class has only one; pass an eval_set")
-    order = np.random.default_rng(seed).permutation(len(stratum))
-    order = order[np.argsort(stratum[order], kind="stable")]  # class by class, in random order within a class
+    numbers = Sampling(seed=seed).random(0, HOLD_OUT, len(stratum))
+    order = np.lexsort((~numbers, stratum))  # class by class, the largest numbers first; rows of equal numbers keep their order
     rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[stratum[order]]
     is_held = np.zeros(len(order), bool)
     is_held[order[rank < held[stratum[order]]]] = True
