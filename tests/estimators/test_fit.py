@@ -17,9 +17,9 @@ from sklearn.datasets import load_wine
 import gpuboost
 from gpuboost import AdaBoostMHClassifier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
-from gpuboost.boosters.sampling import Sampling
 from gpuboost.estimators.base import draw_seed
 from gpuboost.inputs.samples import Sample, split_off
+from gpuboost.peers.rows import RowOrder
 from gpuboost.progress import Progress
 from tests.traps.problem import FRAME, NOISY, VARIANTS, X, Y, digest, make
 
@@ -290,7 +290,7 @@ def test_the_hold_out_has_the_largest_numbers_of_each_class(monkeypatch: pytest.
 
     assert split_off(sample, 0.3, seed=5)[1].rows.tolist() == largest(np.random.PCG64([5, 0, 2]).random_raw(60))
     ties = np.arange(60, dtype=np.uint64) // 7 % 3
-    monkeypatch.setattr(Sampling, "random", lambda *_: ties)
+    monkeypatch.setattr(RowOrder, "random", lambda *_: ties)
     assert split_off(sample, 0.3, seed=5)[1].rows.tolist() == largest(ties)
 
 
