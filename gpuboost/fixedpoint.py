@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.peers.base import ALONE, Peers
+from gpuboost.peers.base import ALONE, Peers, agree
 
 CHANNEL_BITS = 30
 """No channel's sum exceeds ``2**CHANNEL_BITS - 1`` in magnitude."""
@@ -118,11 +118,14 @@ def split_weights(weights: NDArray[np.float64], peers: Peers = ALONE) -> tuple[N
     # The reciprocal of a smallest weight would be rounded: the largest of the negatives is exact, and -0.0 does not occur.
     extremes = np.array([weights.max(initial=0.0), -weights.min(initial=np.inf)])
     largest, smallest = (peers.max(extremes, "largest and smallest weight") * [1.0, -1.0]).tolist()
+    agree(peers, "largest and smallest weight", largest, smallest)
     if largest <= smallest * (MAX_REPEAT + 0.5):
         ratio = weights / smallest
         multiple = np.rint(ratio)
         is_other = np.array([bool((np.abs(ratio - multiple) > 1e-12 * multiple).any())]).astype(np.uint8)
-        if not peers.max(is_other, "whether weights are multiples")[0]:
+        has_others = bool(peers.max(is_other, "whether weights are multiples")[0])
+        agree(peers, "whether weights are multiples", has_others)
+        if not has_others:
             return multiple.astype(np.int32), np.ones(len(weights))
     return np.ones(len(weights), np.int32), np.maximum(weights / largest, STATE_FLOOR)
 
@@ -146,7 +149,9 @@ def row_counts(
     first = first_shift(largest_of(weight_scale, peers))
     sums = np.array([units(first).sum(), frequency_weight.sum(dtype=np.int64)])
     total, n_rows = peers.sum(sums, "row weights and number of rows").tolist()
-    return units(final_shift(first, total, n_rows)).astype(np.int32)
+    shift = final_shift(first, total, n_rows)
+    agree(peers, "unit of the rows' counts", shift)
+    return units(shift).astype(np.int32)
 
 
 def largest_of(values: NDArray[np.float64], peers: Peers) -> float:
@@ -161,7 +166,10 @@ def integer_weights(
 
     Repeats are returned as they are; real factors become multiples of ``2**-30`` of the largest weight, at least 1.
     """
-    if not peers.max(np.array([bool((weight_scale != 1.0).any())]).astype(np.uint8), "whether weights are real")[0]:
+    own = np.array([(weight_scale != 1.0).any()]).astype(np.uint8)
+    are_real = bool(peers.max(own, "whether weights are real")[0])
+    agree(peers, "whether weights are real", are_real)
+    if not are_real:
         return frequency_weight.astype(np.int64)
     units = np.rint(weight_scale * 2.0**30).astype(np.int64)
     return np.maximum(units, 1)

@@ -26,7 +26,7 @@ from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.binning import BinMapper, BinnedMatrix
 from gpuboost.ensemble import Ensemble
-from gpuboost.peers.base import Peers
+from gpuboost.peers.base import Peers, agree, mark
 from gpuboost.tree import Tree
 
 
@@ -98,7 +98,9 @@ class ShardedBackend(Backend):
 
     def load(self, matrix: BinnedMatrix) -> ShardedMatrix:
         counts, n_rows = self.totals([matrix.code_counts, np.array([matrix.n_rows])], "code counts")
-        return ShardedMatrix(self.local.load(replace(matrix, all_counts=counts)), int(n_rows[0]))
+        local = self.local.load(replace(matrix, all_counts=counts))
+        agree(self.peers, "which columns can be cut, and how many rows there are", self.local.usable(local), n_rows)
+        return ShardedMatrix(local, int(n_rows[0]))
 
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> ShardedMatrix:
         return self.load(mapper.transform(X, rows=rows, bin_block=self.local.bin_block))
@@ -121,44 +123,46 @@ class ShardedBackend(Backend):
         return self.most(self.local.maximum(state), "maximum")
 
     def channel_sums(self, state: Device, frequency_weight: Device, shift: int) -> IntArray:
-        return self.total(self.local.channel_sums(state, frequency_weight, shift), "channel sums")
+        return self.total(self.local.channel_sums(state, frequency_weight, shift), f"channel sums at shift {shift}")
 
     def quantise(
         self, state: Device, signs: Device, frequency_weight: Device, shift: int, counts: Counts | None = None
     ) -> Stats:
-        return self._of_all(self.local.quantise(state, signs, frequency_weight, shift, counts))
+        return self._of_all(self.local.quantise(state, signs, frequency_weight, shift, counts), f"shift {shift}")
 
-    def _of_all(self, stats: Stats) -> Stats:
+    def _of_all(self, stats: Stats, decided: str) -> Stats:
         """Return statistics with the sums of all workers."""
         parts = [stats.sum, stats.sum_abs] + ([] if stats.totals is None else [stats.totals])
-        sums, sum_abs, *totals = self.totals(parts, "sums of statistics")
+        sums, sum_abs, *totals = self.totals(parts, f"sums of statistics at {decided}, least count {stats.min_count}")
         return replace(stats, sum=sums, sum_abs=sum_abs, totals=totals[0] if totals else None)
 
     def flip(self, stats: Stats, leaf_index: Device, signs: NDArray[np.int8]) -> Stats:
         flipped = self.local.flip(stats, leaf_index, signs)
-        return replace(flipped, sum=self.total(flipped.sum, "sums of flipped statistics"), sum_abs=stats.sum_abs)
+        return replace(
+            flipped, sum=self.total(flipped.sum, f"sums of statistics flipped by {mark(signs)}"), sum_abs=stats.sum_abs
+        )
 
     def leaf_sums(self, stats: Stats, leaf_index: Device, n_leaves: int) -> tuple[IntArray, IntArray]:
         sums, sum_abs = self.local.leaf_sums(stats, leaf_index, n_leaves)
         if sum_abs is sums:  # of weights that have no sign
-            both = self.total(sums, "leaf sums")
+            both = self.total(sums, f"leaf sums at shift {stats.shift}")
             return both, both
-        sums, sum_abs = self.totals([sums, sum_abs], "leaf sums")
+        sums, sum_abs = self.totals([sums, sum_abs], f"leaf sums at shift {stats.shift}")
         return sums, sum_abs
 
     def row_weights(self, stats: Stats) -> IntArray:
         return self.local.row_weights(stats)
 
     def reweight(self, state: Device, signs: Device, leaf_index: Device, table: Floats) -> SupportsFloat:
-        return self.most(self.local.reweight(state, signs, leaf_index, table), "maximum after reweighting")
+        return self.most(self.local.reweight(state, signs, leaf_index, table), f"maximum after reweighting by {mark(table)}")
 
     def minimum(self, state: Device, limit: Device, scale: float, limit_scale: float) -> tuple[Device, SupportsFloat]:
         smaller, largest = self.local.minimum(state, limit, scale, limit_scale)
-        return smaller, self.most(largest, "maximum of the minimum")
+        return smaller, self.most(largest, f"maximum of minima at {scale}, {limit_scale}")
 
     def project(self, state: Device, signs: Device, coefficients: Floats) -> tuple[Device, Device, SupportsFloat]:
         magnitude, side, largest = self.local.project(state, signs, coefficients)
-        return magnitude, side, self.most(largest, "maximum of a projection")
+        return magnitude, side, self.most(largest, f"maximum of a projection on {mark(coefficients)}")
 
     # ---- probabilities of softmax boosters ---------------------------------------------------------------------------------
 
@@ -166,13 +170,14 @@ class ShardedBackend(Backend):
         return self.most(self.local.largest_miss(rows), "largest miss")
 
     def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[IntArray, IntArray]:
-        gradient, curvature = self.totals(self.local.softmax_sums(rows, shift), "gradients and curvatures")
+        gradient, curvature = self.totals(self.local.softmax_sums(rows, shift), f"derivatives at shift {shift}")
         return gradient, curvature
 
     def softmax_statistics(
         self, rows: SoftmaxRows, pairs: IntArray, shifts: Shifts, counts: Counts, weights: Device | None = None
     ) -> Stats:
-        return self._of_all(self.local.softmax_statistics(rows, pairs, shifts, counts, weights))
+        own = self.local.softmax_statistics(rows, pairs, shifts, counts, weights)
+        return self._of_all(own, f"shifts {shifts.gradient} and {shifts.curvature} of pairs {mark(pairs)}")
 
     def softmax_update(self, p: Device, steps: SoftmaxSteps, trees: Sequence[int]) -> None:
         self.local.softmax_update(p, steps, trees)
@@ -183,10 +188,11 @@ class ShardedBackend(Backend):
     def softmax_losses(
         self, rows: SoftmaxRows, steps: SoftmaxSteps, candidates: Sequence[Sequence[int]], shift: int
     ) -> IntArray:
-        return self.total(self.local.softmax_losses(rows, steps, candidates, shift), "losses")
+        decided = mark(steps.pairs, steps.multipliers, *candidates)
+        return self.total(self.local.softmax_losses(rows, steps, candidates, shift), f"losses after steps {decided}")
 
     def present_losses(self, rows: SoftmaxRows, shift: int) -> IntArray:
-        return self.total(self.local.present_losses(rows, shift), "losses as they are")
+        return self.total(self.local.present_losses(rows, shift), f"losses at shift {shift}")
 
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
@@ -214,11 +220,12 @@ class ShardedBackend(Backend):
         chosen, division, rank = self._smaller(frontier, nodes), self.division, self.peers.rank
         if division is None or (chosen < 0).all():
             return
-        sums = self.peers.reduce_scatter(self.local.count(frontier, chosen), division.bins, "histograms")
+        decided = mark(chosen, frontier.stats.min_count, frontier.step)
+        sums = self.peers.reduce_scatter(self.local.count(frontier, chosen), division.bins, f"histograms of {decided}")
         self.local.judge(frontier, chosen, sums, (int(division.features[rank]), int(division.features[rank + 1])))
         table, edges, _ = self.local.tables(frontier)
         own = np.concatenate([table[:, nodes][:, :, SPLIT], edges[:, nodes]], axis=2)
-        found = self.peers.gather(np.ascontiguousarray(own, np.int64).tobytes(), "best splits")
+        found = self.peers.gather(np.ascontiguousarray(own, np.int64).tobytes(), f"best splits of {decided}")
         everyones = np.stack([np.frombuffer(one, np.int64).reshape(own.shape) for one in found])
         feature, key = everyones[..., 0], everyones[..., 3]
         feature = np.where(key == key.max(axis=0), feature, np.iinfo(np.int64).max)  # ties go to the lowest feature
@@ -232,7 +239,7 @@ class ShardedBackend(Backend):
             return np.zeros(len(table), np.int64)
         left = left_children(table, current)
         sizes = np.where(left[:, None] >= 0, table[:, nodes, STOP] - table[:, nodes, START], 0)
-        sizes = self.total(sizes, "rows of children")
+        sizes = self.total(sizes, f"rows of children {mark(left)}")
         return np.where(left < 0, -1, left + (sizes[:, 1] < sizes[:, 0]))
 
     def pop_best_leaf(self, frontier: Frontier) -> bool:

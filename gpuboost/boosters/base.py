@@ -15,6 +15,7 @@ from gpuboost import fixedpoint
 from gpuboost.backends.base import Backend
 from gpuboost.backends.statistics import Device
 from gpuboost.learners.grown_tree import GrownTree
+from gpuboost.peers.base import agree
 from gpuboost.peers.rows import RowOrder
 from gpuboost.tree import Tree
 
@@ -69,7 +70,10 @@ class Problem:
     @property
     def n_rows(self) -> int:
         """The rows of all workers, counted with their integer weights."""
-        return int(self.backend.peers.sum(self.frequency_weight.sum(dtype=np.int64, keepdims=True), "number of rows")[0])
+        peers, own = self.backend.peers, self.frequency_weight.sum(dtype=np.int64, keepdims=True)
+        n_rows = int(peers.sum(own, "number of rows")[0])
+        agree(peers, "number of rows", n_rows)
+        return n_rows
 
     @property
     def row_counts(self) -> NDArray[np.int32]:

@@ -9,6 +9,7 @@ import numpy as np
 from gpuboost.backends.statistics import Counts
 from gpuboost.boosters.base import Problem
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
+from gpuboost.peers.base import agree
 
 
 def leaf_counts(problem: Problem, fraction: float, sampling: Sampling = NO_SAMPLING) -> Counts | None:
@@ -21,4 +22,6 @@ def leaf_counts(problem: Problem, fraction: float, sampling: Sampling = NO_SAMPL
         return None
     backend, counts = problem.backend, problem.row_counts
     total = int(backend.peers.sum(counts.sum(dtype=np.int64, keepdims=True), "sum of the rows' counts")[0])
-    return Counts(backend.put(counts), max(1, math.ceil(fraction * sampling.subsample * total)))
+    minimum = max(1, math.ceil(fraction * sampling.subsample * total))
+    agree(backend.peers, "smallest leaf", minimum)
+    return Counts(backend.put(counts), minimum)

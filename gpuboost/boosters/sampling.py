@@ -16,6 +16,7 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import WHOLE, GrowthScope
 from gpuboost.backends.statistics import Device, Stats
 from gpuboost.boosters.base import Problem
+from gpuboost.peers.base import agree
 from gpuboost.peers.rows import RowOrder
 
 Numbers = NDArray[np.intp]
@@ -79,8 +80,10 @@ class Sampling:
             among, weights = order.subset(drawn), backend.row_weights(stats)[:, drawn]
             sums = backend.peers.sum(weights.sum(axis=1), "weights of the rows drawn")
             needed = [math.ceil(self.weight_trim * total) for total in sums.tolist()]
+            agree(backend.peers, "weight that the rows must have", sums)
             lists = [drawn[among.heaviest(own, least)] for own, least in zip(weights, needed, strict=True)]
         n_left_out = backend.peers.sum(np.array([order.n_here - len(rows) for rows in lists]), "rows left out")
+        agree(backend.peers, "rows left out", n_left_out)
         return lists if n_left_out.any() else []
 
     def features(self, t: int, backend: Backend, data: Device) -> NDArray[np.bool_] | None:

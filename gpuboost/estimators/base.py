@@ -28,7 +28,7 @@ from gpuboost.inputs.label_values import label_keys
 from gpuboost.inputs.parameters import check_callables, draw_seed, evaluation_tuples, shared_seed
 from gpuboost.inputs.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.messages import warn
-from gpuboost.peers.base import ALONE
+from gpuboost.peers.base import ALONE, agree
 from gpuboost.peers.rows import RowOrder
 from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
@@ -198,7 +198,9 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         if not usable:
             own = np.append(problem.integer_weights @ (problem.signs > 0), problem.integer_weights.sum())
             *positive, total = backend.peers.sum(own, "weights of the classes").tolist()
-            booster = PriorBooster(booster, self._prior_scores(np.array(positive), total), self._metrics)
+            scores = self._prior_scores(np.array(positive), total)
+            agree(backend.peers, "scores of a constant model", scores)
+            booster = PriorBooster(booster, scores, self._metrics)
         names = list(evaluation)
         training = train(
             booster,

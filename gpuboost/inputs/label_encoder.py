@@ -15,7 +15,7 @@ from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import frame_columns, frame_names, is_missing, package, to_numpy
 from gpuboost.inputs.label_values import holds, label_key, label_keys, label_list, ordered
 from gpuboost.messages import warn
-from gpuboost.peers.base import ALONE, Peers
+from gpuboost.peers.base import ALONE, Peers, agree
 from gpuboost.peers.labels import united
 
 
@@ -40,6 +40,7 @@ class LabelEncoder:
         if labels.ndim == 2:
             return cls(np.arange(labels.shape[1]), True)
         distinct = united(_distinct(labels, name)[0], name, peers)
+        agree(peers, f"classes of {name}", str(distinct.dtype), *map(repr, label_list(distinct)))
         _refuse_regression(distinct, int(peers.sum(np.array([len(labels)]), "number of labels")[0]))
         return cls(distinct, False)
 

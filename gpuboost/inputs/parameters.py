@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.peers.base import Peers
+from gpuboost.peers.base import Peers, agree
 
 MAX_LEARNING_RATE = 10**6
 MAX_ROWS = 2**31 - 1
@@ -116,7 +116,9 @@ def draw_seed(random_state: Any) -> int:
 
 def shared_seed(seed: int, peers: Peers) -> int:
     """Return the seed that the first worker has drawn."""
-    return int(peers.gather(str(seed).encode(), "seed")[0])
+    shared = int(peers.gather(str(seed).encode(), "seed")[0])
+    agree(peers, "seed", str(shared))
+    return shared
 
 
 def _number(name: str, value: Any, fits: Callable[[Any], Any], expected: str) -> float:

@@ -19,7 +19,7 @@ from gpuboost.fixedpoint import integer_weights, split_weights
 from gpuboost.inputs.arrays import dtype_of, to_host
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array
 from gpuboost.inputs.weights import class_weights, row_weights, to_unit_scale
-from gpuboost.peers.base import ALONE, Peers
+from gpuboost.peers.base import ALONE, Peers, agree
 from gpuboost.peers.rows import RowOrder
 
 BLOCK_BYTES = 256 << 20
@@ -90,7 +90,9 @@ class Sample:
             seen.update(hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest() for row in block)
         everyones = self.peers.gather(b"".join(sorted(seen)[:enough]), "distinct rows")
         united = {one[i : i + DIGEST_BYTES] for one in everyones for i in range(0, len(one), DIGEST_BYTES)}
-        return min(len(united), enough)
+        n_distinct = min(len(united), enough)
+        agree(self.peers, "number of distinct rows", n_distinct)
+        return n_distinct
 
     def fit_bins(self, max_bins: int, n_threads: int) -> BinMapper:
         """Choose the cuts on the rows of the samples of all workers, whose integer weights must have one unit.
@@ -102,7 +104,9 @@ class Sample:
         weights[self.rows] = integer_weights(*self.split_weights(), peers)
         fit = partial(BinMapper.fit, max_bins=max_bins, integer_weights=weights, n_threads=n_threads, peers=peers)
         if isinstance(self.X, np.ndarray):
-            return fit(self.X)
+            mapper = fit(self.X)
+            agree(peers, "cuts", mapper.cut_values, mapper.cut_offsets, mapper.has_missing)
+            return mapper
         own = np.array([n_threads, n_rows * dtype_of(self.X, "X").itemsize])
         most_threads, column_bytes = peers.max(own, "threads and bytes of a column").tolist()
         width = max(most_threads, BLOCK_BYTES // max(1, column_bytes))  # the same on all workers
@@ -187,6 +191,7 @@ def split_off(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sampl
         held[sizes.argmax()] = min(1, int(sizes.max()) - 1)
     if not held.any():
         raise ValueError("early_stopping needs rows to hold out, but every class has only one; pass an eval_set")
+    agree(sample.peers, "rows to hold out", held)
     order = sample.row_order
     is_held = order.largest(order.random([seed, 0, HOLD_OUT]), held, stratum)
     return sample.subset(np.flatnonzero(~is_held)), sample.subset(np.flatnonzero(is_held))

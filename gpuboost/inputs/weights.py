@@ -15,7 +15,7 @@ from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import to_numpy
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.parameters import as_float
-from gpuboost.peers.base import ALONE, Peers
+from gpuboost.peers.base import ALONE, Peers, agree
 
 
 def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight", peers: Peers = ALONE) -> Floats:
@@ -63,6 +63,7 @@ def to_unit_scale(weights: Floats, peers: Peers = ALONE) -> Floats:
     """Scale weights by a power of two so that the largest is in [1/2, 1); positive ones do not vanish beside it."""
     # Two steps, as the power itself may be out of range.
     whole = exponent(largest_of(weights, peers))
+    agree(peers, "scale of the weights", whole)
     half = whole // 2
     scaled = np.ldexp(np.ldexp(weights, -half), half - whole)
     return np.where(weights > 0, np.maximum(scaled, STATE_FLOOR), 0.0)

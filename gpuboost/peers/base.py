@@ -7,6 +7,7 @@ from the others' in anything that a `Call` says is an error on all workers, neve
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -127,6 +128,24 @@ def check_bounds(bounds: IntArray, n_workers: int, length: int, what: str) -> No
         raise ValueError(
             f"bounds of {what!r} must be {n_workers + 1} numbers that do not fall, from 0 to {length}, got {bounds.tolist()}"
         )
+
+
+def mark(*decided: Any) -> str:
+    """Return a short name of arrays and numbers: in the name of a call it makes workers part that have decided otherwise."""
+    code = 0
+    for one in decided:
+        code = zlib.crc32(one.encode() if isinstance(one, str) else np.ascontiguousarray(one).tobytes(), code)
+    return f"{code:08x}"
+
+
+def agree(peers: Peers, what: str, *decided: Any) -> None:
+    """Make sure that all workers have decided alike; ``decided`` are arrays, numbers and text.
+
+    It says where workers part that would otherwise go on from different numbers. For decisions that are taken once; those of
+    every step are marked in the names of the calls that follow from them.
+    """
+    if peers.size > 1:
+        peers.gather(b"", f"{what}, decided as {mark(*decided)}")
 
 
 class Alone:

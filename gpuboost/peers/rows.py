@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
-from gpuboost.peers.base import ALONE, Peers
+from gpuboost.peers.base import ALONE, Peers, agree
 
 DIGIT_BITS = 8
 """A selection looks at so many bits of the values at a time: the first pass over the rows is nearly all of its work."""
@@ -45,7 +45,9 @@ class RowOrder:
     @classmethod
     def of(cls, keys: IntArray, sizes: IntArray, peers: Peers) -> RowOrder:
         """Return the order of the rows of several workers, who all must call this."""
-        return cls(keys, sizes, *_before(keys, sizes, peers), peers)
+        starts, n_rows = _before(keys, sizes, peers)
+        agree(peers, "order of the rows", n_rows)
+        return cls(keys, sizes, starts, n_rows, peers)
 
     @classmethod
     def alone(cls, n_rows: int) -> RowOrder:
@@ -110,7 +112,8 @@ class RowOrder:
                 cells += np.bincount(cell, minlength=len(cells))
             else:
                 np.add.at(cells, cell, units[at])
-            counts = self.peers.sum(cells, "values by digit").reshape(n_groups, -1)
+            name = f"values by digit at {shift}, of which {needed[:4].tolist()} are needed"
+            counts = self.peers.sum(cells, name).reshape(n_groups, -1)
             from_top = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]  # of this digit and all above
             chosen = np.maximum((from_top >= needed[:, None]).sum(axis=1) - 1, 0)
             needed = needed - (from_top - counts)[np.arange(n_groups), chosen]
