@@ -58,7 +58,9 @@ def test_where_no_group_is_undecided_bins_start_as_they_do_among_the_values(
         ([2, 2, 2, 2], [1, 2], 3, [1]),  # shares start at weights 3 and 6: behind group 2, but within group 1
         ([1, 1, 1, 3], [3], 2, [3]),  # as a value it were heavy: 3 * 2 >= 6
         ([1, 1, 1, 3], [0, 1, 2], 2, []),  # one run of light values before a heavy one
-        ([4, 4, 4, 90, 4, 4, 4, 4], [2], 4, [2]),  # how many shares start in the gap depends on the last of group 2
+        # The heavy value leaves 3 bins, and room for one more start than its own two. A share starts at 28 / 3, within group 2:
+        # if not at its end, in the gap, three shares are too many.
+        ([4, 4, 4, 90, 4, 4, 4, 4], [2], 4, [2]),
     ],
 )
 def test_undecided_groups_by_hand(weights: list[int], groups: list[int], max_bins: int, expected: list[int]) -> None:

@@ -147,7 +147,7 @@ def test_columns_go_side_by_side(monkeypatch: pytest.MonkeyPatch, order: Any, n_
     spend(monkeypatch, "small")
     rng = np.random.default_rng(0)
     X = np.asarray(all_kinds(rng, 700), order=order)
-    worker = divisions(rng, 700, 3)["shuffled"]
+    worker = divisions(rng, 700, 3)["90 % on one"]
     one_by_one = [assert_cuts_of_one_worker(X[:, [c]], worker, 3, max_bins=40)[0].calls for c in range(X.shape[1])]
     (together, *_) = assert_cuts_of_one_worker(X, worker, 3, max_bins=40, n_threads=n_threads)
     longest = max(one_by_one, key=len)
