@@ -1,55 +1,16 @@
-"""The distinct values of a column that one worker has, as keys: uint64 that sort like the float64 they stand for."""
+"""The distinct values of a column that one worker has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.array_types import Floats, IntArray
+from gpuboost.array_types import IntArray
 from gpuboost.binning.columns import distinct
-
-Keys = NDArray[np.uint64]
-
-NO_KEY = np.zeros(1, np.uint64)  # it and its complement would be keys of NaN, so they are below and above all keys
-_SIGN = np.uint64(1 << 63)
-
-
-def to_keys(values: Floats) -> Keys:
-    """The keys of numbers. -0.0 has the key of 0.0; there is no NaN."""
-    bits = (values + 0.0).view(np.uint64)
-    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
-
-
-def to_values(keys: Keys) -> Floats:
-    """The numbers that `to_keys` made keys of."""
-    return np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64)
-
-
-class Part(NamedTuple):
-    """What a worker tells of its entries in some groups.
-
-    Attributes
-    ----------
-    n_entries : int
-        How many there are.
-    has_missing : bool
-        Whether the worker has NaN in the column.
-    keys : uint64 (n_entries,) or fewer, ascending
-    weights : int64 (n_entries,), or empty if only some keys are told
-    """
-
-    n_entries: int
-    has_missing: bool
-    keys: Keys
-    weights: IntArray
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all entries are told."""
-        return self.keys.size == self.n_entries
+from gpuboost.binning.keys import HIGHEST, LOWEST, Keys, to_keys
+from gpuboost.binning.parts import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +20,7 @@ class Entries:
     Attributes
     ----------
     keys : uint64 (n + 2,)
-        Ascending, between two that are no keys of numbers.
+        Ascending, between the lowest and the highest key, which stand for no number.
     passed : int64 (n + 2,)
         The weight of the keys before each one.
     has_missing : bool
@@ -74,7 +35,7 @@ class Entries:
         """The entries of a column whose rows have the given weights, or 1 each."""
         values, weights = distinct(column, units)
         return cls(
-            keys=np.concatenate([NO_KEY, to_keys(values.astype(np.float64)), ~NO_KEY]),
+            keys=np.concatenate([[LOWEST], to_keys(values.astype(np.float64)), [HIGHEST]]),
             passed=np.concatenate([np.zeros(2, np.int64), np.cumsum(weights, dtype=np.int64)]),
             has_missing=bool(np.isnan(column).any()),
         )
@@ -101,9 +62,9 @@ class Entries:
         return np.diff(np.stack(ends, axis=1).ravel(), prepend=0, append=self.passed[-1])
 
     def before(self, keys: Keys) -> Keys:
-        """The greatest key below each of the given ones, or 0."""
+        """The greatest key below each of the given ones, or the lowest."""
         return self.keys[np.searchsorted(self.keys, keys) - 1]
 
     def after(self, keys: Keys) -> Keys:
-        """The least key above each of the given ones, or 2**64 - 1."""
+        """The least key above each of the given ones, or the highest."""
         return self.keys[np.searchsorted(self.keys, keys, side="right")]

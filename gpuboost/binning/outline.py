@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
-from gpuboost.binning.entries import Keys
+from gpuboost.binning.keys import LOWEST, Keys
 from gpuboost.binning.quantiles import quantile_starts, undecided
 
 
@@ -59,13 +59,13 @@ class Outline:
         return groups
 
     def sides_of_cuts(self, max_bins: int) -> tuple[Keys, Keys]:
-        """Return the keys on the left and on the right of every cut, 0 for a key at the end of a group, which is not known.
+        """Return the keys on the left and on the right of every cut, with `LOWEST` for those in a group, which are not known.
 
-        No cut has a group on both sides.
+        No cut has groups on both sides.
         """
         blocks = np.flatnonzero(self.weights)
         starts = quantile_starts(self.weights[blocks], max_bins) if blocks.size > max_bins else np.arange(1, blocks.size)
-        keys = np.zeros(self.weights.size, np.uint64)
+        keys = np.full(self.weights.size, LOWEST)
         keys[1::2] = self.keys
         return keys[blocks[starts - 1]], keys[blocks[starts]]
 

@@ -50,10 +50,10 @@ def undecided(weights: IntArray, is_group: NDArray[np.bool_], max_bins: int) -> 
     A group is some neighbouring values that are taken for one, of their total weight. There are more than max_bins groups
     and single values. Where no group is undecided, bins start at groups and values, never within a group:
 
-    - Heavy is no group, so no value within one, as heavier values only lower what counts as heavy.
+    - Heavy is no group, so no value within one: what counts as heavy never rises in `_heavy`.
     - No share starts within a group: its target is not strictly between the weights before and after the group.
-    - The number of shares is that of the values: it asks for the weight before the last light value in front of heavy ones,
-      and that is no group.
+    - The shares are as many as among the values. In front of heavy values `_shares` takes the weight before a group for that
+      before its last value. This can only add shares that start in the gap. Where it adds one, that starts within the group.
     """
     is_heavy, n_left = _heavy(weights, max_bins)
     found = is_group & is_heavy
@@ -61,11 +61,9 @@ def undecided(weights: IntArray, is_group: NDArray[np.bool_], max_bins: int) -> 
     if found.any() or n_spare < 0:  # all else depends on what is heavy, or nothing does
         return found
     light = np.flatnonzero(~is_heavy)
-    is_gap = np.diff(light) > 1
-    before, targets = _shares(weights[light], is_gap, n_left, n_spare)
+    before, targets = _shares(weights[light], np.diff(light) > 1, n_left, n_spare)
     starts = np.searchsorted(before, targets)
     found[light[starts[before[starts] != targets] - 1]] = True
-    found[light[:-1][is_gap]] = True
     return found & is_group
 
 

@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
-from gpuboost.binning.columns import check_total, distinct, each_column
-from gpuboost.binning.entries import Entries, Keys, Part, to_values
+from gpuboost.binning.columns import check_total, each_column
+from gpuboost.binning.entries import Entries
+from gpuboost.binning.keys import LOWEST, to_values
 from gpuboost.binning.outline import UNKNOWN, Outline
+from gpuboost.binning.parts import decoded, divided, encoded, merged, pivots
 from gpuboost.binning.quantiles import midpoint
 from gpuboost.peers.base import Peers
 
@@ -105,20 +107,18 @@ def _cuts(columns: Sequence[Entries], max_bins: int, peers: Peers, what: str) ->
     """Cuts of some columns, and whether they have NaN."""
     outlines, has_missing = _outlines(columns, max_bins, peers, what)
     sides = [outline.sides_of_cuts(max_bins) for outline in outlines]
-    unknown = [(left == 0, right == 0) for left, right in sides]
-    if any(no_left.any() or no_right.any() for no_left, no_right in unknown):
-        own = [
-            (entries.before(right[no_left]), ~entries.after(left[no_right]))
-            for entries, (left, right), (no_left, no_right) in zip(columns, sides, unknown, strict=True)
-        ]
-        greatest = peers.max(np.concatenate([keys for pair in own for keys in pair]), what)
-        found = iter(np.split(greatest, np.cumsum([keys.size for pair in own for keys in pair])))
+    unknown = [(left == LOWEST, right == LOWEST) for left, right in sides]
+    own = [
+        (entries.before(right[no_left]), ~entries.after(left[no_right]))
+        for entries, (left, right), (no_left, no_right) in zip(columns, sides, unknown, strict=True)
+    ]
+    asked = [keys for pair in own for keys in pair]
+    if any(keys.size for keys in asked):
+        found = iter(divided(peers.max(np.concatenate(asked), what), [keys.size for keys in asked]))
         for (left, right), (no_left, no_right) in zip(sides, unknown, strict=True):
             left[no_left], right[no_right] = next(found), ~next(found)
-    return [
-        (midpoint(to_values(left), to_values(right)), missing)
-        for (left, right), missing in zip(sides, has_missing, strict=True)
-    ]
+    cuts = [midpoint(to_values(left), to_values(right)) for left, right in sides]
+    return list(zip(cuts, has_missing, strict=True))
 
 
 def _outlines(columns: Sequence[Entries], max_bins: int, peers: Peers, what: str) -> tuple[list[Outline], list[bool]]:
@@ -128,63 +128,22 @@ def _outlines(columns: Sequence[Entries], max_bins: int, peers: Peers, what: str
     to_open = {c: np.zeros(1, np.intp) for c in range(len(columns))}
     while to_open:
         own = [columns[c].part(outlines[c].keys, groups, most_entries, n_pivots) for c, groups in to_open.items()]
-        told = [_decoded(message, len(own)) for message in peers.gather(_encoded(own), what)]
+        told = [decoded(message, len(own)) for message in peers.gather(encoded(own), what)]
         uncounted: dict[int, NDArray[np.intp]] = {}
         for (c, groups), *parts in zip(to_open.items(), *told, strict=True):
             has_missing[c] = any(part.has_missing for part in parts)
             if all(part.is_whole for part in parts):
-                keys, weights = _merged(parts)
+                keys, weights = merged(parts)
                 outlines[c], blocks = outlines[c].opened(groups, keys)
                 outlines[c].weights[blocks[blocks % 2 == 1]] = weights
             else:
-                outlines[c], uncounted[c] = outlines[c].opened(groups, _pivots(parts))
+                outlines[c], uncounted[c] = outlines[c].opened(groups, pivots(parts, PIVOTS))
         if uncounted:
-            counts = [columns[c].block_weights(outlines[c].keys)[blocks] for c, blocks in uncounted.items()]
-            total = peers.sum(np.concatenate(counts), what)
-            for (c, blocks), weights in zip(
-                uncounted.items(), np.split(total, np.cumsum([n.size for n in counts])), strict=False
-            ):
+            own_weights = [columns[c].block_weights(outlines[c].keys)[blocks] for c, blocks in uncounted.items()]
+            total = peers.sum(np.concatenate(own_weights), what)
+            sums = divided(total, [weights.size for weights in own_weights])
+            for (c, blocks), weights in zip(uncounted.items(), sums, strict=True):
                 outlines[c].weights[blocks] = weights
         undecided = {c: outlines[c].undecided(max_bins) for c in to_open}
         to_open = {c: groups for c, groups in undecided.items() if groups.size}
     return outlines, has_missing
-
-
-def _merged(parts: Sequence[Part]) -> tuple[Keys, IntArray]:
-    """The distinct keys of all workers' entries, and their weights."""
-    return distinct(np.concatenate([part.keys for part in parts]), np.concatenate([part.weights for part in parts]))
-
-
-def _pivots(parts: Sequence[Part]) -> Keys:
-    """About PIVOTS of the keys that the workers tell, at equal steps of the entries that they stand for."""
-    keys = np.concatenate([part.keys for part in parts])
-    n_entries = np.concatenate([np.full(part.keys.size, part.n_entries // max(1, part.keys.size)) for part in parts])
-    order = np.argsort(keys)
-    step = -(-int(n_entries.sum()) // PIVOTS)
-    steps = np.cumsum(n_entries[order]) // step
-    return np.unique(keys[order[np.diff(steps, prepend=-1) > 0]])
-
-
-def _encoded(parts: Sequence[Part]) -> bytes:
-    """Parts of several columns as bytes: sizes, keys, and weights as narrow as they can be."""
-    sizes = np.array([(part.n_entries, part.keys.size, part.has_missing) for part in parts], np.int64)
-    keys = np.concatenate([part.keys for part in parts])
-    weights = np.concatenate([part.weights for part in parts])
-    return sizes.tobytes() + keys.tobytes() + weights.astype(np.min_scalar_type(weights.max(initial=0))).tobytes()
-
-
-def _decoded(message: bytes, n_parts: int) -> list[Part]:
-    """What `_encoded` was given."""
-    sizes = np.frombuffer(message, np.int64, 3 * n_parts).reshape(n_parts, 3)
-    n_keys = sizes[:, 1]
-    n_weights = np.where(n_keys == sizes[:, 0], n_keys, 0)
-    end = sizes.nbytes + 8 * int(n_keys.sum())
-    keys = np.frombuffer(message[sizes.nbytes : end], np.uint64)
-    width = (len(message) - end) // max(1, int(n_weights.sum()))
-    weights = np.frombuffer(message[end:], f"u{width}" if width else np.uint8).astype(np.int64)
-    return [
-        Part(int(n_entries), bool(has_missing), own_keys, own_weights)
-        for (n_entries, _, has_missing), own_keys, own_weights in zip(
-            sizes, np.split(keys, np.cumsum(n_keys)[:-1]), np.split(weights, np.cumsum(n_weights)[:-1]), strict=True
-        )
-    ]
