@@ -1,8 +1,8 @@
 """How sums, maxima and gathered bytes come about by messages between pairs of workers.
 
 Little travels by recursive doubling, in about log2(size) steps: in every step a worker swaps with another all that it knows.
-Much travels around a ring, in parts: size - 1 steps to sum them, as many to hand the sums on [1]_. The order of additions differs
-from worker to worker, which does not matter to integers.
+Much travels around a ring, in parts: size - 1 steps to sum them, as many to hand the sums on [1]_. The order of additions
+differs from worker to worker, which does not matter to integers.
 
 References
 ----------
@@ -16,12 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import Struct
 from struct import error as StructError
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
+from gpuboost.errors import WorkerLostError
 from gpuboost.peers.base import Integer, Number, check_bounds, check_integers, describe
 from gpuboost.peers.messages import Meeting
 
@@ -58,6 +60,8 @@ def partners(rank: int, size: int) -> set[int]:
 class LinkedPeers(ABC):
     """The part of `Peers` that does not depend on what carries the messages.
 
+    It is a context manager: at the end of the ``with`` block the others learn whether this worker has finished or failed.
+
     Attributes
     ----------
     rank, size : int
@@ -71,6 +75,8 @@ class LinkedPeers(ABC):
         self.rank, self.size = 0, 1
         self.n_calls = 0
         self.bytes_sent = 0
+        self._failure: Exception | None = None
+        self._is_closed = False
 
     @abstractmethod
     def _exchange(self, meeting: Meeting, to: int | None, payload: Bytes, source: int | None, into: Bytes | None) -> bytes:
@@ -89,23 +95,50 @@ class LinkedPeers(ABC):
         """
 
     @abstractmethod
-    def _fail(self, error: BaseException) -> None:
-        """Tell the other workers, and never make a call again."""
+    def _close(self, error: BaseException | None) -> None:
+        """Send last words to the partners, and close all connections."""
 
     @abstractmethod
-    def _check_open(self, what: str) -> None:
-        """Raise an error if no call can be made any more."""
+    def _wake(self) -> None:
+        """Let a thread that waits in `_exchange` look at `_check_failure`."""
+
+    # ---- the end -------------------------------------------------------------------------------------------------------------
+
+    def abort(self, error: Exception) -> None:
+        """Let the call that this worker is in, or else its next one, raise ``error``. May be called from any thread."""
+        self._failure = self._failure or error
+        self._wake()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Close all connections. The other workers learn whether it was for an error."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._close(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close(error)
+
+    def _check_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     @contextmanager
     def _meeting(self, op: str, value: NDArray[Any] | bytes, what: str, bounds: IntArray | None = None) -> Iterator[Meeting]:
         """Enter a call. What goes wrong in it, an interrupt too, ends the calls of this worker, and the others hear of it."""
         call = describe(self.n_calls, op, what, value, bounds)
         try:
-            self._check_open(what)
+            self._check_failure()
+            if self._is_closed:
+                raise RuntimeError(f"the links of worker {self.rank} are closed: it cannot take part in {what!r}")
             self.n_calls += 1
             yield Meeting(self.rank, call)
         except BaseException as error:
-            self._fail(error)
+            if self._failure is None:
+                self._failure = error if isinstance(error, Exception) else WorkerLostError(self.rank, what)
+            self.close(error)
             raise
 
     # ---- the calls -----------------------------------------------------------------------------------------------------------
@@ -122,16 +155,18 @@ class LinkedPeers(ABC):
     def gather(self, data: bytes, what: str) -> list[bytes]:
         known = {self.rank: bytes(data)}
         with self._meeting("gather", b"", what) as meeting:
+            source = None
             for step in doubling(self.rank, self.size):
                 payload = np.frombuffer(pack_pieces(known) if step.to is not None else b"", np.uint8)
                 arrived = self._exchange(meeting, step.to, payload, step.source, None)
                 if step.source is not None:
+                    source = step.source
                     try:
                         known |= unpack_pieces(arrived, self.size)
                     except ValueError as error:
-                        raise meeting.no_message(step.source, str(error)) from None
-            if len(known) < self.size:
-                raise meeting.no_message(self.rank, f"pieces of the workers {sorted(known)} alone")
+                        raise meeting.no_message(source, str(error)) from None
+            if source is not None and len(known) < self.size:
+                raise meeting.no_message(source, f"the pieces of the workers {sorted(known)} alone")
         return [known[rank] for rank in range(self.size)]
 
     def reduce_scatter(self, array: NDArray[Integer], bounds: IntArray, what: str) -> NDArray[Integer]:

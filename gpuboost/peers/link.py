@@ -12,6 +12,8 @@ from gpuboost.peers.messages import HEAD, Head, Kind, Meeting, messages, read_he
 
 READ_AHEAD = 1 << 18
 """Bytes that are received before anyone asks for them, and at a time where the length is the sender's word."""
+LAST_SECONDS = 0.2
+"""How long the rest of a message waits for a peer to read it, when the worker has failed."""
 MAX_GATHERED = 1 << 31
 """Bytes of a message of which the receiver does not know the length."""
 
@@ -75,7 +77,7 @@ class Link:
 
     def post(self, head: bytes, payload: Bytes) -> None:
         """Take a message to be sent by `push`."""
-        self._unsent = [memoryview(head)] + ([payload.data] if payload.nbytes else [])
+        self._unsent += [memoryview(head)] + ([payload.data] if payload.nbytes else [])
 
     def push(self) -> int:
         """Send what the system takes now, and return how much it was; an OSError if the other side is gone."""
@@ -91,10 +93,12 @@ class Link:
         return sent
 
     def close(self, last_words: bytes) -> None:
-        """Say the last words, if they do not fall into another message, and close."""
+        """Send the rest of a message, if the other side reads it, and the last words; then close."""
+        self._unsent.append(memoryview(last_words))
         with suppress(OSError):
-            if not self._unsent:
-                self.connection.send(last_words)
+            self.connection.settimeout(LAST_SECONDS)
+            while self._unsent:
+                self.push()
         self.connection.close()
 
     # ---- what has come in while nobody asked ---------------------------------------------------------------------------------
@@ -104,9 +108,7 @@ class Link:
         has_ended = False
         try:
             for head, text in messages(self.unread):
-                has_ended = head.kind is Kind.END
-                if not has_ended:  # who needs nothing more of us may end before we do
-                    meeting.check(self.peer, head, text, may_be_next=True)
+                has_ended = meeting.check_early(self.peer, head, text)
         except ValueError as error:
             raise meeting.no_message(self.peer, str(error)) from None
         if self.at_end and not has_ended:
@@ -166,7 +168,8 @@ class Arrival:
     def _take_head(self) -> None:
         unread = self.link.unread
         try:
-            head = read_head(unread)
+            while (head := read_head(unread)) is not None and head.kind is Kind.HERE:
+                del unread[: HEAD.size + head.n_text]
         except ValueError as error:
             raise self._meeting.no_message(self.link.peer, str(error)) from None
         if head is None or len(unread) < HEAD.size + head.n_text:

@@ -1,8 +1,8 @@
 """What travels between two workers: a head of fixed length, a text, and a payload.
 
 A call of `gpuboost.peers.base.Peers` is one message or several, whose text is the `Call` in words: who receives another text
-than its own knows that the workers have parted. The other kinds are a worker's last words. Nothing that arrives is run, or
-decides how much memory is taken before it is there.
+than its own knows that the workers have parted. Nothing that arrives is run, or decides how much memory is taken before it
+is there.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class Kind(IntEnum):
     """Last words: the workers have parted."""
     END = 3
     """Last words: no call will follow."""
+    HERE = 4
+    """Who sends it waits for others."""
 
 
 class Head(NamedTuple):
@@ -76,16 +78,27 @@ class Meeting:
         """Return the head and the text of a message of this call."""
         return pack(Kind.CALL, self.call.number, self.text, n_payload)
 
-    def check(self, peer: int, head: Head, text: bytes, *, may_be_next: bool = False) -> None:
-        """Raise an error if a message of a peer does not belong to this call; nor to the next one, if it may be that."""
+    def check_early(self, peer: int, head: Head, text: bytes) -> bool:
+        """Look at a message that nobody waits for; return whether the peer has ended, as who needs nothing more of us may.
+
+        Raises
+        ------
+        WorkersPartedError, WorkerLostError
+            If it belongs neither to this call nor to the next one, or tells of an error.
+        """
+        is_next = head.kind is Kind.CALL and head.number == self.call.number + 1
+        if not is_next and head.kind not in (Kind.END, Kind.HERE):
+            self.check(peer, head, text)
+        return head.kind is Kind.END
+
+    def check(self, peer: int, head: Head, text: bytes) -> None:
+        """Raise an error if the message that this worker waits for is not one of this call."""
         if head.kind is Kind.LOST:
             raise WorkerLostError(head.number, self.call.what)
         if head.kind is Kind.PARTED:
             raise WorkersPartedError(text.decode(errors="replace"))
         if head.kind is Kind.END:
             raise parted(self.rank, self.call, peer, "its end")
-        if may_be_next and head.number == self.call.number + 1:
-            return
         if head.number != self.call.number or text != self.text:
             raise parted(self.rank, self.call, peer, text.decode(errors="replace"))
 

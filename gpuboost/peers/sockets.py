@@ -12,25 +12,54 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
+
+import numpy as np
 
 from gpuboost.errors import WorkerLostError
 from gpuboost.peers.base import parted
 from gpuboost.peers.collectives import Bytes, LinkedPeers
 from gpuboost.peers.greeting import TOKEN_BYTES, Address, Reception, listen, tune
 from gpuboost.peers.link import Arrival, Link
-from gpuboost.peers.messages import Meeting, last_words
+from gpuboost.peers.messages import Kind, Meeting, last_words, pack
 
 LONGEST_SLEEP = 0.5
 """Seconds; on some systems an interrupt waits for so long."""
+NOTHING = np.empty(0, np.uint8)
+
+
+class Silence:
+    """How long nothing has moved in a call, and what follows from that.
+
+    Parameters
+    ----------
+    limit : float or None
+        Seconds after which the other side is lost; None is never.
+    """
+
+    def __init__(self, limit: float | None) -> None:
+        self._limit = limit
+        self._began = self._spoken = time.monotonic()
+
+    def end(self) -> None:
+        """Take note that something has moved."""
+        self._began = time.monotonic()
+
+    def is_loss(self) -> bool:
+        """Whether it is too long."""
+        return self._limit is not None and time.monotonic() - self._began > self._limit
+
+    def is_time_to_speak(self) -> bool:
+        """Whether the others should hear that we still wait: several times within the limit."""
+        if self._limit is None or time.monotonic() - self._spoken < self._limit / 4:
+            return False
+        self._spoken = time.monotonic()
+        return True
 
 
 class Links(LinkedPeers):
     """The `gpuboost.peers.base.Peers` of a worker that is linked to the others by TCP.
 
-    It listens from the beginning. After `connect` its calls are those of `Peers`, from one thread. It is a context manager: at
-    the end of the ``with`` block the others learn whether this worker has finished or failed.
+    It listens from the beginning. After `connect` its calls are those of `Peers`, from one thread.
 
     Parameters
     ----------
@@ -80,8 +109,7 @@ class Links(LinkedPeers):
         self._selector.register(self._woken, selectors.EVENT_READ, None)
         self._links: dict[int, Link] = {}
         self._lost_after: float | None = None
-        self._failure: Exception | None = None
-        self._is_closed = False
+        self._sleep = LONGEST_SLEEP
 
     def connect(
         self,
@@ -108,8 +136,8 @@ class Links(LinkedPeers):
         start_within : float or None
             Seconds to wait for workers that have not come; None is for ever.
         lost_after : float or None
-            Seconds without a byte from a worker that is waited for, after which it is lost; None for engines that watch their
-            workers by themselves and call `abort`. A worker that computes for that long is lost, too.
+            Seconds in which a worker that is waited for neither sends nor waits itself, after which it is lost: so it may not
+            compute for that long between two calls. None for engines that watch their workers by themselves and call `abort`.
 
         Raises
         ------
@@ -128,47 +156,22 @@ class Links(LinkedPeers):
         connections = reception.connect_all(self._woken, self._check_failure, start_within)
         self._listener.close()
         self._lost_after = lost_after
+        self._sleep = LONGEST_SLEEP if lost_after is None else min(LONGEST_SLEEP, lost_after / 4)
         for peer, connection in connections.items():
             tune(connection, lost_after)
             self._links[peer] = link = Link(peer, connection)
             self._watch(link, selectors.EVENT_READ)
 
-    def abort(self, error: Exception) -> None:
-        """Let the call that this worker is in, or else its next one, raise ``error``. May be called from any thread."""
-        self._failure = self._failure or error
+    def _wake(self) -> None:
         with suppress(OSError):
             self._waker.send(b"!")
 
-    def close(self, error: BaseException | None = None) -> None:
-        """Close all connections. The other workers learn whether it was for an error."""
-        if self._is_closed:
-            return
-        self._is_closed = True
+    def _close(self, error: BaseException | None) -> None:
         words = last_words(error, self.rank)
         for link in self._links.values():
             link.close(words)
         for one in (self._selector, self._listener, self._woken, self._waker):
             one.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close(error)
-
-    def _fail(self, error: BaseException) -> None:
-        if self._failure is None:
-            self._failure = error if isinstance(error, Exception) else WorkerLostError(self.rank, "an interrupt")
-        self.close(error)
-
-    def _check_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-
-    def _check_open(self, what: str) -> None:
-        self._check_failure()
-        if self._is_closed:
-            raise RuntimeError(f"the links of worker {self.rank} are closed: it cannot take part in {what!r}")
 
     # ---- the loop ------------------------------------------------------------------------------------------------------------
 
@@ -180,23 +183,32 @@ class Links(LinkedPeers):
             self._push(receiver, meeting)
         if arrival is not None:
             self._watch(arrival.link, arrival.link.watched | selectors.EVENT_READ)
-        waiting, last_progress = arrival, time.monotonic()
+        waiting, silence = arrival, Silence(self._lost_after)
         while True:
             if waiting is not None and waiting.is_complete():
                 waiting = None
             if waiting is None and (receiver is None or not receiver.is_sending):
                 return bytes(arrival.payload) if arrival is not None else b""
             if self._pass(meeting, waiting):
-                last_progress = time.monotonic()
-            elif self._lost_after is not None and time.monotonic() - last_progress > self._lost_after:
+                silence.end()
+            elif silence.is_loss():
                 silent = source if waiting is not None else to
                 assert silent is not None
                 raise WorkerLostError(silent, meeting.call.what)
+            elif silence.is_time_to_speak():
+                self._say_that_we_are_here(meeting)
+
+    def _say_that_we_are_here(self, meeting: Meeting) -> None:
+        """Tell all partners: who waits for us shall not take us for lost, but those that we wait for."""
+        for link in self._links.values():
+            if not link.is_sending and not link.at_end:
+                link.post(pack(Kind.HERE), NOTHING)
+                self._push(link, meeting)
 
     def _pass(self, meeting: Meeting, arrival: Arrival | None) -> int:
         """Wait until something can be sent or received, and do so. Return how many bytes of the two messages it was."""
         moved = 0
-        for key, events in self._selector.select(LONGEST_SLEEP):
+        for key, events in self._selector.select(self._sleep):
             link: Link | None = key.data
             if link is None:
                 self._check_failure()
