@@ -7,12 +7,12 @@ All that a worker keeps of a training is the task's `Seat`, which goes with the 
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import logging
-import platform
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,6 +26,7 @@ from gpuboost.peers.collectives import partners
 from gpuboost.peers.greeting import START, Address
 from gpuboost.peers.sockets import Links
 from gpuboost.peers.training import LocalRows
+from gpuboost.persistence.checkpoint import Checkpoint
 from gpuboost.registry import __version__
 
 logger = logging.getLogger("distributed.gpuboost")
@@ -129,7 +130,7 @@ class Seat:
             "rank": self.assignment.rank,
             "host": self.sockets.address[0],
             "port": self.sockets.address[1],
-            "versions": {"gpuboost": __version__, "numpy": np.__version__, "python": platform.python_version()},
+            "versions": {"gpuboost": __version__, "numpy": np.__version__},
         }
 
     def connect(self) -> Links | CommLinks:
@@ -177,8 +178,7 @@ def train_here(assignment: Assignment, estimator: Any, blocks: list[Any], work: 
     rank = assignment.rank
     if worker.address != assignment.workers[rank]:
         raise WorkerLostError(rank, START)
-    parameters = {"n_jobs": worker.state.nthreads, **({} if rank == 0 else {"callbacks": None})}
-    estimator.set_params(**{name: value for name, value in parameters.items() if name in estimator.get_params(deep=False)})
+    estimator = prepared(estimator, rank, worker.state.nthreads)
     with Seat(worker, assignment) as seat:
         first, *others = [local_rows(one) for one in blocks]
         local = LocalRows(first.X, first.y, first.sample_weight, first.first_rows, others)
@@ -191,6 +191,16 @@ def train_here(assignment: Assignment, estimator: Any, blocks: list[Any], work: 
             raise WorkersPartedError(f"workers {rank} and {different} have made different models: this is a bug")
         peers.close()
     return model if rank == 0 else None
+
+
+def prepared(estimator: Any, rank: int, n_threads: int) -> Any:
+    """Return a copy of the estimator for a worker. Only the first has callbacks; their checkpoints must find their folders."""
+    callbacks = estimator.callbacks if rank == 0 else None
+    for callback in callbacks or ():
+        if isinstance(callback, Checkpoint):
+            replace(callback)
+    own = copy.copy(estimator)  # which Dask may use again
+    return own.set_params(n_jobs=n_threads, callbacks=callbacks)
 
 
 def local_rows(blocks: list[tuple[int, Any, Any, Any]]) -> LocalRows:
