@@ -67,9 +67,8 @@ def row_groups(client: Any, X: Any, target: Any, weight: Any, name: str = "") ->
     """
     for what, column in {"y": target, "sample_weight": weight}.items():
         if not isinstance(column, str) and not (what == "sample_weight" and column is None):
-            raise TypeError(
-                f"{what} must be the name of a column of the files{name and f' of {name}'}, got a {type(column).__name__}"
-            )
+            of = f" of {name}" if name else ""
+            raise TypeError(f"{what}{of} must be the name of a column of the files, got a {type(column).__name__}")
     groups, shape = client.submit(find_row_groups, X, target, weight, pure=False).result()
     return groups, shape
 

@@ -127,7 +127,7 @@ def _delayed_parts(part: Any, name: str) -> list[Any]:
 
 def shape_of(block: Any) -> Shape:
     """Return the shape of a partition, on the worker that has it."""
-    shape = getattr(block, "shape", (len(block),) if hasattr(block, "__len__") else ())
+    shape: tuple[int, ...] = getattr(block, "shape", (len(block),) if hasattr(block, "__len__") else ())
     if not shape:
         raise TypeError(f"a partition must be an array or a frame, got a {type(block).__name__}")
     names = frame_names(block)
@@ -162,13 +162,9 @@ def compare_shapes(first: Shape, first_name: str, other: Shape, other_name: str)
         pairs = itertools.zip_longest(first.columns or (), other.columns or ())
         at, (here, there) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
         shown = ["no such column" if one is None else f"{one[0]!r} of {one[1]}" for one in (here, there)]
-        raise ValueError(
-            f"{first_name} and {other_name} must have the same columns, but column {at} is {shown[0]} and {shown[1]}"
-        )
+        raise ValueError(f"{first_name} and {other_name} have other columns: number {at} is {shown[0]} and {shown[1]}")
     if first.n_columns != other.n_columns:
-        raise ValueError(
-            f"{first_name} and {other_name} must have the same columns, but have {first.n_columns} and {other.n_columns} of them"
-        )
+        raise ValueError(f"{first_name} and {other_name} have other columns: {first.n_columns} and {other.n_columns} of them")
 
 
 def _aligned(
@@ -181,17 +177,17 @@ def _aligned(
     if sum(lengths) != sum(wanted):
         pairs = itertools.zip_longest(wanted, lengths)
         at = next(i for i, (here, there) in enumerate(pairs) if here != there)
-        here, there = (f"{rows[at]} rows" if at < len(rows) else "none" for rows in (wanted, lengths))
+        shown = [f"{rows[at]} rows" if at < len(rows) else "none" for rows in (wanted, lengths)]
         raise ValueError(
-            f"{own_name} and {name} must have the same number of rows, but have {sum(wanted)} and {sum(lengths)}; partition {at} "
-            f"has {here} in {own_name} and {there} in {name}"
+            f"{own_name} has {sum(wanted)} rows and {name} {sum(lengths)}: partition {at} has {shown[0]} in {own_name} and "
+            f"{shown[1]} in {name}"
         )
     starts, ends = np.cumsum([0, *lengths]), np.cumsum([0, *wanted])
     aligned = []
     for low, high in itertools.pairwise(ends.tolist()):
-        at = [j for j in range(len(theirs)) if starts[j] < high and starts[j + 1] > low]
-        cuts = [(max(low - int(starts[j]), 0), high - int(starts[j])) for j in at]
-        aligned.append(client.submit(joined, [theirs[j] for j in at], cuts, pure=False))
+        touched = [j for j in range(len(theirs)) if starts[j] < high and starts[j + 1] > low]
+        cuts = [(max(low - int(starts[j]), 0), high - int(starts[j])) for j in touched]
+        aligned.append(client.submit(joined, [theirs[j] for j in touched], cuts, pure=False))
     return aligned
 
 
