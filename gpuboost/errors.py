@@ -36,15 +36,18 @@ class WorkerLostError(RuntimeError):
         Its rank.
     what : str
         The name of the call in which another worker noticed it.
+    how : str
+        What is known beside that, for instance its address; may be empty.
     """
 
-    def __init__(self, worker: int, what: str) -> None:
-        super().__init__(worker, what)  # these arguments, so that it can be pickled
+    def __init__(self, worker: int, what: str, how: str = "") -> None:
+        super().__init__(worker, what, how)  # these arguments, so that it can be pickled
         self.worker = worker
         self.what = what
+        self.how = how
 
     def __str__(self) -> str:
-        return f"worker {self.worker} was lost, as was noticed in {self.what!r}"
+        return f"worker {self.worker} was lost, as was noticed in {self.what!r}{self.how and ': ' + self.how}"
 
 
 def is_interrupt(error: BaseException | None) -> bool:

@@ -31,6 +31,8 @@ gpuboost.__main__
 gpuboost.cli
 gpuboost
 gpuboost.demo gpuboost.doctor
+gpuboost.dask
+gpuboost.peers.training
 gpuboost.active
 gpuboost.estimators
 gpuboost.export gpuboost.persistence gpuboost.plotting
