@@ -32,7 +32,6 @@ gpuboost.cli
 gpuboost
 gpuboost.demo gpuboost.doctor
 gpuboost.dask
-gpuboost.peers.training
 gpuboost.active
 gpuboost.estimators
 gpuboost.export gpuboost.persistence gpuboost.plotting

@@ -53,7 +53,7 @@ def train_on_workers(
     estimator : BoostingClassifier
     options : Options
     work : callable
-        What every worker does, see `gpuboost.peers.training.fit_worker`.
+        What every worker does, see `gpuboost.estimators.parts.fit_worker`.
 
     Returns
     -------

@@ -19,10 +19,10 @@ from gpuboost.dask.placement import by_holders, holders_of, in_stretches
 from gpuboost.dask.worker import Work
 from gpuboost.errors import WorkerLostError
 from gpuboost.estimators.by_name import new_estimator
+from gpuboost.estimators.parts import fit_worker
 from gpuboost.estimators.predictor import take_over
 from gpuboost.inputs.parameters import check_choice, check_integer, evaluation_tuples
 from gpuboost.messages import warn
-from gpuboost.peers.training import fit_worker
 from gpuboost.persistence.checkpoint import Checkpoint
 from gpuboost.persistence.model_file import load
 

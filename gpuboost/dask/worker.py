@@ -24,8 +24,8 @@ from gpuboost.dask.comms import CommLinks, take_links
 from gpuboost.errors import WorkerLostError, WorkersPartedError
 from gpuboost.peers.collectives import partners
 from gpuboost.peers.greeting import START, Address
+from gpuboost.peers.local_rows import LocalRows
 from gpuboost.peers.sockets import Links
-from gpuboost.peers.training import LocalRows
 from gpuboost.persistence.checkpoint import Checkpoint
 from gpuboost.registry import __version__
 

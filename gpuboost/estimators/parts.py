@@ -13,9 +13,11 @@ import numpy as np
 from gpuboost.array_types import IntArray
 from gpuboost.errors import WorkersPartedError
 from gpuboost.estimators.base import BoostingClassifier
-from gpuboost.inputs.containers import frame_names
+from gpuboost.inputs.containers import frame_names, joined
 from gpuboost.peers.base import Peers
+from gpuboost.peers.local_rows import LocalRows
 from gpuboost.peers.rows import RowOrder
+from gpuboost.persistence.model_file import to_bytes
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,28 @@ def fit_part(estimator: BoostingClassifier, part: Part, peers: Peers) -> Boostin
         other = next(rank for rank, digest in enumerate(digests) if digest != digests[0])
         raise WorkersPartedError(f"worker 0 and worker {other} have made different models; this is a bug, please report it")
     return fitted
+
+
+def fit_worker(estimator: Any, local: LocalRows, peers: Peers) -> bytes:
+    """Train on the rows of several workers, who all must call this, and return the model's file, the same on all workers.
+
+    See `fit_part`.
+    """
+    return bytes(to_bytes(fit_part(estimator, part_of(local), peers)))
+
+
+def part_of(local: LocalRows) -> Part:
+    """Return blocks of rows as one part. A worker has rows of the training set, but perhaps none of an evaluation set."""
+    X, y, weight = joined(local.X), joined(local.y), local.sample_weight and joined(local.sample_weight)
+    sets: list[tuple[Any, ...]] = []
+    for own in local.evaluation:
+        given = own.sample_weight is not None
+        if own.X:
+            sets.append((joined(own.X), joined(own.y), *([joined(own.sample_weight or [])] if given else [])))
+        else:
+            sets.append((X[:0], y[:0], *([np.zeros(0)] if given else [])))
+    sizes = np.array([len(block) for block in local.X])
+    return Part(X, y, np.array(local.first_rows), sizes, weight, sets or None)
 
 
 def check_parts(part: Part, peers: Peers) -> None:
