@@ -29,6 +29,8 @@ from gpuboost.peers.messages import Meeting
 
 DOUBLING_BYTES = 1 << 16
 """Arrays up to this size go by recursive doubling, larger ones around the ring."""
+FEW_WORKERS = 3
+"""So many have as few steps around the ring as by doubling, and send less."""
 Bytes = NDArray[np.uint8]
 
 
@@ -174,10 +176,10 @@ class LinkedPeers(ABC):
         check_bounds(bounds, self.size, len(array), what)
         own = slice(bounds[self.rank], bounds[self.rank + 1])
         with self._meeting("reduce_scatter", array, what, bounds) as meeting:
-            if array.nbytes <= DOUBLING_BYTES:
+            if array.nbytes <= DOUBLING_BYTES and self.size > FEW_WORKERS:
                 return self._reduce(meeting, array, np.add)[own]
             total = np.array(array, order="C")
-            self._around_the_ring(meeting, total, bounds, np.add)
+            self._rows_around_the_ring(meeting, total, bounds)
             return total[own].copy()  # the rest need not be kept
 
     # ---- how they travel -----------------------------------------------------------------------------------------------------
@@ -213,6 +215,18 @@ class LinkedPeers(ABC):
             self._exchange(meeting, right, as_bytes(sent), left, as_bytes(arrived))
             operation(mine, arrived, out=mine)
 
+    def _rows_around_the_ring(self, meeting: Meeting, total: NDArray[Any], bounds: IntArray) -> None:
+        """As `_around_the_ring`, for sums. Rows of zeros, as empty bins of histograms are, do not travel."""
+        parts = [total[bounds[i] : bounds[i + 1]] for i in range(self.size)]
+        left, right = (self.rank - 1) % self.size, (self.rank + 1) % self.size
+        for step in range(1, self.size):
+            sent, mine = parts[(self.rank - step) % self.size], parts[(self.rank - step - 1) % self.size]
+            arrived = self._exchange(meeting, right, np.frombuffer(pack_rows(sent), np.uint8), left, None)
+            try:
+                add_rows(mine, arrived)
+            except ValueError as error:
+                raise meeting.no_message(left, str(error)) from None
+
     def _spread_around_the_ring(self, meeting: Meeting, total: NDArray[Any], bounds: IntArray) -> None:
         """Complete ``total`` from the parts of the workers."""
         parts = [total[bounds[i] : bounds[i + 1]] for i in range(self.size)]
@@ -225,6 +239,28 @@ class LinkedPeers(ABC):
 def as_bytes(array: NDArray[Any]) -> Bytes:
     """Return a view of the bytes of a contiguous array."""
     return array.reshape(-1).view(np.uint8)
+
+
+def pack_rows(array: NDArray[Any]) -> bytes:
+    """Return an array, shape (n, ...), as bytes: which rows have other entries than 0, a bit each, and those rows."""
+    has_entries = array.reshape(len(array), -1).any(axis=1) if array.size else np.zeros(len(array), bool)
+    return np.packbits(has_entries).tobytes() + array[has_entries].tobytes()
+
+
+def add_rows(array: NDArray[Any], data: bytes) -> None:
+    """Add the rows that `pack_rows` has made ``data`` of to an array of the same shape and dtype.
+
+    Raises
+    ------
+    ValueError
+        If ``data`` does not come from `pack_rows`, of such an array.
+    """
+    n_bytes = -(-len(array) // 8)
+    has_entries = np.unpackbits(np.frombuffer(data[:n_bytes], np.uint8), count=len(array)).astype(bool)
+    shape = (int(has_entries.sum()), *array.shape[1:])
+    if len(data) != n_bytes + int(np.prod(shape)) * array.itemsize:
+        raise ValueError(f"{len(data)} bytes that are no rows of an array of shape {array.shape}")
+    array[has_entries] += np.frombuffer(data[n_bytes:], array.dtype).reshape(shape)
 
 
 COUNT, PIECE = Struct("<I"), Struct("<IQ")

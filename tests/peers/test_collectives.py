@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuboost.peers.collectives import COUNT, PIECE, doubling, pack_pieces, partners, unpack_pieces
+from gpuboost.peers.collectives import COUNT, PIECE, add_rows, doubling, pack_pieces, pack_rows, partners, unpack_pieces
 
 
 @pytest.mark.parametrize("size", [*range(1, 18), 31, 32, 33, 100])
@@ -73,3 +74,32 @@ def test_other_bytes_are_no_pieces(data: bytes) -> None:
 def test_forged_pieces_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="not pieces of"):
         unpack_pieces(data, 3)
+
+
+ARRAYS = st.tuples(st.integers(0, 20), st.integers(0, 3), st.randoms()).map(
+    lambda of: np.array([of[2].choice([0, 0, 0, 1, -5]) for _ in range(of[0] * of[1])], np.int32).reshape(of[:2])
+        of[:2]
+    )
+)
+
+
+@given(ARRAYS)
+def test_rows_come_back_and_empty_ones_do_not_travel(array: np.ndarray) -> None:
+    packed = pack_rows(array)
+    n_filled = int(array.any(axis=1).sum())
+    assert len(packed) == -(-len(array) // 8) + n_filled * array.shape[1] * 4
+    total = np.full_like(array, 7)
+    add_rows(total, packed)
+    assert (total == 7 + array).all()
+
+
+@given(st.binary(max_size=40))
+def test_other_bytes_are_no_rows(data: bytes) -> None:
+    total = np.zeros((11, 2), np.int16)
+    try:
+        add_rows(total, data)
+    except ValueError:
+        assert not total.any()
+    else:
+        n_filled = sum(bits.bit_count() for bits in data[:1]) + (data[1] >> 5).bit_count()
+        assert len(data) == 2 + 4 * n_filled

@@ -335,7 +335,8 @@ def test_whatever_a_partner_sends_is_an_error_or_an_answer(data: st.DataObject) 
     sent = right[:at] + some + right[at + len(some) * data.draw(st.booleans()) :]
     outcome = with_impostor(lambda peers: peers.sum(ONE, "a"), lambda connection: leave(connection, sent))
     if sent.startswith(right[:-8]) and len(sent) >= len(right):
-        assert outcome == 1 + int.from_bytes(sent[len(right) - 8 : len(right)], "little", signed=True)
+        own = int.from_bytes(sent[len(right) - 8 : len(right)], "little", signed=True)
+        assert outcome == (own + 1 + 2**63) % 2**64 - 2**63  # as integers of 64 bits
     else:
         assert isinstance(outcome, (WorkersPartedError, WorkerLostError))
 
