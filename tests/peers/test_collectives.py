@@ -78,8 +78,6 @@ def test_forged_pieces_are_refused(data: bytes) -> None:
 
 ARRAYS = st.tuples(st.integers(0, 20), st.integers(0, 3), st.randoms()).map(
     lambda of: np.array([of[2].choice([0, 0, 0, 1, -5]) for _ in range(of[0] * of[1])], np.int32).reshape(of[:2])
-        of[:2]
-    )
 )
 
 
