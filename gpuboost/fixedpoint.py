@@ -116,7 +116,7 @@ def split_weights(weights: NDArray[np.float64], peers: Peers = ALONE) -> tuple[N
         In (0, 1].
     """
     # The reciprocal of a smallest weight would be rounded: the largest of the negatives is exact, and -0.0 does not occur.
-    extremes = np.array([weights.max(initial=0.0), -weights.min(initial=np.inf)])
+    extremes = np.array([weights.max(initial=0.0), -weights.min() if len(weights) else -np.inf])
     largest, smallest = (peers.max(extremes, "largest and smallest weight") * [1.0, -1.0]).tolist()
     agree(peers, "largest and smallest weight", largest, smallest)
     if largest <= smallest * (MAX_REPEAT + 0.5):

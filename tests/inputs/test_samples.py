@@ -12,6 +12,7 @@ from gpuboost.binning import BinMapper
 from gpuboost.inputs import samples
 from gpuboost.inputs.samples import Sample
 from gpuboost.peers.base import Peers
+from gpuboost.peers.rows import RowOrder
 from gpuboost.peers.threads import run_workers
 from tests.cuda_on_cpu import caller
 
@@ -29,8 +30,9 @@ def test_cuts_over_workers(monkeypatch: pytest.MonkeyPatch, place: Callable[[np.
     def fit(peers: Peers) -> BinMapper:
         own = slice(bounds[peers.rank], bounds[peers.rank + 1])
         rows = np.flatnonzero(kept[own])
-        sample = Sample(place(X[own]), rows, np.zeros(rows.size, np.int64), np.ones(rows.size))
-        return sample.fit_bins(30, 1 + peers.rank, peers)
+        order = RowOrder.of(np.array([peers.rank]), np.array([rows.size]), peers)
+        sample = Sample(place(X[own]), rows, np.zeros(rows.size, np.int64), np.ones(rows.size), order)
+        return sample.fit_bins(30, 1 + peers.rank)
 
     with caller.modules():
         for mapper in run_workers(3, fit):
