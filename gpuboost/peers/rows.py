@@ -71,17 +71,18 @@ class RowOrder:
         numbers: NDArray[np.uint64] = np.concatenate(parts) if len(parts) else np.zeros(0, np.uint64)
         return numbers
 
-    def first(self, candidates: NDArray[np.bool_], n: IntArray, groups: IntArray) -> NDArray[np.bool_]:
-        """Return which of the rows ``candidates`` are the first ``n[g]`` of all candidates of their group g."""
-        chosen = np.zeros(len(candidates), bool)
-        bounds = np.concatenate([[0], np.cumsum(self.sizes)])
+    def first(self, candidates: IntArray, n: IntArray, groups: IntArray) -> IntArray:
+        """Return which of ``candidates``, ascending row numbers, are the first ``n[g]`` of all candidates of their group g."""
+        ends = np.cumsum(self.sizes)
+        chosen = []
         for g in np.flatnonzero(n).tolist():
-            own = candidates & (groups == g)
-            before = np.concatenate([[0], np.cumsum(own)])
-            earlier, _ = _before(self.keys, np.diff(before[bounds]), self.peers)
-            rank = before[1:] - np.repeat(before[bounds[:-1]], self.sizes) + np.repeat(earlier, self.sizes)
-            chosen |= own & (rank <= n[g])
-        return chosen
+            own = candidates[groups == g]
+            bounds = np.searchsorted(own, ends)
+            counts = np.diff(bounds, prepend=0)
+            earlier, _ = _before(self.keys, counts, self.peers)
+            rank = np.arange(len(own)) + np.repeat(earlier - (bounds - counts), counts)
+            chosen.append(own[rank < n[g]])
+        return np.concatenate(chosen) if chosen else candidates[:0]
 
     def largest(self, values: NDArray[Any], n: IntArray, groups: IntArray | None = None) -> NDArray[np.bool_]:
         """Return which rows have the ``n[g]`` largest values of their group g; of equal ones the first.
@@ -94,20 +95,24 @@ class RowOrder:
         groups : ndarray of int64, shape (n_here,), optional
             All rows are of one group without it.
         """
-        groups = np.zeros(len(values), np.int64) if groups is None else groups
         return self._above(values, n, groups, None)
 
     def heaviest(self, values: NDArray[Any], needed: int) -> NDArray[np.bool_]:
         """Return the fewest rows, at least one, whose values add up to ``needed`` or more; of equal ones the first."""
-        return self._above(values, np.array([max(needed, 1)]), np.zeros(len(values), np.int64), values)
+        return self._above(values, np.array([max(needed, 1)]), None, values)
 
-    def _above(self, values: NDArray[Any], needed: IntArray, groups: IntArray, units: NDArray[Any] | None) -> NDArray[np.bool_]:
+    def _above(
+        self, values: NDArray[Any], needed: IntArray, groups: IntArray | None, units: NDArray[Any] | None
+    ) -> NDArray[np.bool_]:
         """Return the rows with the largest values that have ``needed`` rows, or units, in their group."""
         values, needed, n_groups = values.astype(np.uint64, copy=False), needed.astype(np.int64), len(needed)
-        threshold, at = np.zeros(n_groups, np.uint64), np.arange(len(values))
-        for shift in range(64 - DIGIT_BITS, -1, -DIGIT_BITS):
-            digit = ((values[at] >> np.uint64(shift)) & np.uint64(2**DIGIT_BITS - 1)).astype(np.int64)
-            cell, cells = (groups[at] << DIGIT_BITS) + digit, np.zeros(n_groups << DIGIT_BITS, np.int64)
+        threshold = np.zeros(n_groups, np.uint64)
+        at: Any = slice(None)  # rows whose digits so far are those of their group's threshold
+        top = int(self.peers.max(values.max(initial=0, keepdims=True), "largest value")[0]).bit_length()
+        for shift in range(-(-top // DIGIT_BITS) * DIGIT_BITS - DIGIT_BITS, -1, -DIGIT_BITS):
+            digit = (values[at] >> np.uint64(shift) & np.uint64(2**DIGIT_BITS - 1)).astype(np.int64)
+            cell = digit if groups is None else (groups[at] << DIGIT_BITS) + digit
+            cells = np.zeros(n_groups << DIGIT_BITS, np.int64)
             if units is None:
                 cells += np.bincount(cell, minlength=len(cells))
             else:
@@ -118,9 +123,14 @@ class RowOrder:
             chosen = np.maximum((from_top >= needed[:, None]).sum(axis=1) - 1, 0)
             needed = needed - (from_top - counts)[np.arange(n_groups), chosen]
             threshold = threshold << np.uint64(DIGIT_BITS) | chosen.astype(np.uint64)
-            at = at[digit == chosen[groups[at]]]
+            same = np.flatnonzero(digit == (chosen[0] if groups is None else chosen[groups[at]]))
+            at = same if isinstance(at, slice) else at[same]
         n_equal = needed if units is None else -(-needed // np.maximum(threshold.astype(np.int64), 1))
-        return (values > threshold[groups]) | self.first(values == threshold[groups], n_equal, groups)
+        at = np.arange(len(values)) if isinstance(at, slice) else at
+        of_row = threshold[0] if groups is None else threshold[groups]
+        found: NDArray[np.bool_] = values > of_row
+        found[self.first(at, n_equal, np.zeros(len(at), np.int64) if groups is None else groups[at])] = True
+        return found
 
 
 def _before(keys: IntArray, counts: IntArray, peers: Peers) -> tuple[IntArray, int]:
