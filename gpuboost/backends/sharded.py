@@ -24,7 +24,7 @@ from gpuboost.backends.divided import SPLIT, DividedGrowth, left_children
 from gpuboost.backends.frontier import START, STOP, WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
-from gpuboost.binning import BinMapper, BinnedMatrix
+from gpuboost.binning import BinMapper, Binned, BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import Peers
 from gpuboost.tree import Tree
@@ -96,7 +96,9 @@ class ShardedBackend(Backend):
 
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
-    def load(self, matrix: BinnedMatrix) -> ShardedMatrix:
+    def load(self, matrix: Binned) -> ShardedMatrix:
+        if not isinstance(matrix, BinnedMatrix):
+            raise TypeError(f"rows of several workers must be in memory, got a {type(matrix).__name__}")
         counts, n_rows = self.totals([matrix.code_counts, np.array([matrix.n_rows])], "code counts")
         return ShardedMatrix(self.local.load(replace(matrix, all_counts=counts)), int(n_rows[0]))
 
