@@ -33,6 +33,7 @@ gpuboost
 gpuboost.demo gpuboost.doctor
 gpuboost.active
 gpuboost.estimators
+gpuboost.code_files
 gpuboost.export gpuboost.persistence gpuboost.plotting
 gpuboost.training
 gpuboost.progress gpuboost.stopping

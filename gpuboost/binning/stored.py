@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import FileIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ class StoredMatrix(Binned):
             n = min(at_once, n_rows - first)
             codes = memory[: len(numbers) * n * width].reshape(len(numbers), n, width)
             for block, number in zip(codes, numbers, strict=True):
-                self._read(self._place(number, first), block)
+                read_into(self.file, self._place(number, first), block)
             for number in numbers:
                 self._announce(self._place(number, first + n), min(at_once, n_rows - first - n) * width)
             yield slice(first, first + n), codes
@@ -91,15 +92,6 @@ class StoredMatrix(Binned):
     def _place(self, block: int, row: int) -> int:
         _, n_rows, width = self.shape
         return self.offset + (block * n_rows + row) * width
-
-    def _read(self, place: int, out: NDArray[np.uint8]) -> None:
-        self.file.seek(place)
-        left = out.data.cast("B")
-        while left:
-            n = self.file.readinto(left)
-            if not n:
-                raise CodeFileError(f"{self.file.name!r} has become shorter while it was read; write it again")
-            left = left[n:]
 
     def _announce(self, place: int, n_bytes: int) -> None:
         """Let the system read ahead, where it can be told to."""
@@ -114,6 +106,22 @@ class StoredMatrix(Binned):
         for rows, codes in self.chunks(first_block, stop_block) if stop > first else ():
             out[:, rows] = codes.transpose(0, 2, 1).reshape(-1, codes.shape[1])[own]
         return out
+
+
+def read_into(file: FileIO, place: int, out: NDArray[Any]) -> None:
+    """Fill a contiguous array from a place in a file; a CodeFileError if the file ends before."""
+    file.seek(place)
+    left = bytes_of(out).data
+    while left:
+        n = file.readinto(left)
+        if not n:
+            raise CodeFileError(f"{file.name!r} has become shorter while it was read; write it again")
+        left = left[n:]
+
+
+def bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return a contiguous array as bytes, which are not copied."""
+    return array.reshape(-1).view(np.uint8)
 
 
 def stored_width(n_features: int) -> int:
