@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
 from gpuboost.binning import MAX_VALUE_BINS, BinMapper, StoredMatrix
+from gpuboost.binning.codes import N_CODES
+from gpuboost.binning.stored import WIDTHS
 from gpuboost.boosters.base import Problem
 from gpuboost.code_files.container import Container, refuse
 from gpuboost.code_files.writer import BINS, CODES, COUNTS, ENOUGH_DISTINCT, TARGET, WEIGHTS, write_code_file
 from gpuboost.inputs.label_encoder import LabelEncoder
-from gpuboost.inputs.parameters import check_integer
+from gpuboost.inputs.parameters import check_bool, check_integer
 from gpuboost.inputs.samples import Sample
 from gpuboost.peers.rows import RowOrder
+from gpuboost.persistence.checks import check_bins
 from gpuboost.persistence.values import decode, decode_labels
 from gpuboost.streams.dispatch import as_source
 
@@ -83,19 +86,16 @@ class CodeFile:
         self.feature_names: list[Any] | None = decode(content["feature_names"], {})
         self.max_bins = check_integer("max_bins", content["max_bins"], 2, MAX_VALUE_BINS)
         self._n_distinct = check_integer("n_distinct", content["n_distinct"], 1, ENOUGH_DISTINCT)
-        _, (n_blocks, self.n_rows, width), self._offset = self._container.places[CODES]
-        self.n_features = int(self._container.places["has_missing"][1][0])
-        self._shape = (n_blocks, self.n_rows, width)
-        n_cuts = self._container.places["cut_values"][1]
-        shapes: dict[str, tuple[int, ...]] = {
-            "cut_values": n_cuts,
-            "cut_offsets": (self.n_features + 1,),
-            "has_missing": (self.n_features,),
-        }
-        self.bin_mapper = BinMapper(**{name: self._container.array(name, BINS[name], shape) for name, shape in shapes.items()})
+        self._is_weighted = check_bool("weighted", content["weighted"])
+        places = self._container.places
+        cuts = {name: self._container.array(name, dtype, places[name][1]) for name, dtype in BINS.items()}
+        self.bin_mapper = BinMapper(**cuts)
+        check_bins(self.bin_mapper)
         if self.bin_mapper.digest() != content["cuts"]:
             raise ValueError("its cuts do not match its header")
-        if self._offset == 0 or not n_blocks * width >= self.n_features > (n_blocks - 1) * width or self.n_rows < 1:
+        dtype, (n_blocks, self.n_rows, width), self._offset = places[CODES]
+        self._shape, self.n_features = (n_blocks, self.n_rows, width), self.bin_mapper.n_features
+        if dtype != np.uint8 or width not in WIDTHS or n_blocks != -(-self.n_features // width) or self.n_rows < 1:
             raise ValueError("its codes do not fit its columns")
 
     @classmethod
@@ -162,7 +162,7 @@ class CodeFile:
         raise TypeError(f"{self!r} has codes and no values: only `fit` of boosters of trees takes it")
 
     def check(self) -> None:
-        """Read the whole file, and compare it with its checksum. `fit` does so.
+        """Read the whole file, compare it with its checksum, and see that it holds what it may. `fit` does so.
 
         Raises
         ------
@@ -170,22 +170,30 @@ class CodeFile:
             If it is damaged.
         """
         self._container.check()
+        matrix = self.matrix()
+        highest = np.zeros((matrix.shape[0], matrix.shape[2]), np.uint8)
+        for _, codes in matrix.chunks():
+            np.maximum(highest, codes.max(axis=1), out=highest)
+        n_bins, counts = np.ones(highest.size, np.int32), matrix.code_counts
+        n_bins[: self.n_features] = matrix.n_bins
+        is_above = np.arange(N_CODES) >= matrix.n_bins[:, None]
+        if (highest.ravel() >= n_bins).any() or counts[is_above].any() or (counts.sum(axis=1) != self.n_rows).any():
+            refuse(self.path, "was changed: it has codes that its cuts do not give")
 
     def sample(self) -> tuple[StoredSample, LabelEncoder]:
         """Return the rows as what estimators train on, after a check of the file."""
         self.check()
         read, n_classes = self._container.array, len(self.classes)
         target = read(TARGET, "<i4", (self.n_rows,))
-        has_weights = self._container.places.get(WEIGHTS, (None, (0,), 0))[1] != (0,)
-        weights = read(WEIGHTS, "<f8", (self.n_rows,)) if has_weights else np.ones(self.n_rows)
+        weights = read(WEIGHTS, "<f8", (self.n_rows,)) if self._is_weighted else np.ones(self.n_rows)
         if not (target.min() >= 0 and target.max() < n_classes and (weights > 0).all() and (weights <= 1).all()):
-            refuse(self.path, "was changed: its labels or weights cannot be")
+            refuse(self.path, "was changed: it has labels or weights that cannot be")
         order = RowOrder.alone(self.n_rows)
         return StoredSample(self, np.zeros(0, np.intp), target, weights, order), LabelEncoder(self.classes, False)
 
     def matrix(self) -> StoredMatrix:
         """Return the codes, which have the file open."""
-        counts, mapper = self._container.array(COUNTS, "<i8", (self.n_features, 256)), self.bin_mapper
+        counts, mapper = self._container.array(COUNTS, "<i8", (self.n_features, N_CODES)), self.bin_mapper
         return StoredMatrix(self._container.open(), self._offset, self._shape, mapper.n_bins, mapper.has_missing, counts)
 
 

@@ -189,6 +189,8 @@ class Container:
         array = np.empty(shape, dtype)
         with self.open() as file:
             read_into(file, offset, array)
+        if array.dtype.kind == "b" and (bytes_of(array) > 1).any():
+            refuse(self.path, f"was changed: its array {name!r} has values that are neither true nor false")
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
     def check(self) -> None:

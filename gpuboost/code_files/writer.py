@@ -14,6 +14,7 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.threads import usable_threads
 from gpuboost.binning import BinMapper
+from gpuboost.binning.codes import N_CODES
 from gpuboost.binning.stored import stored_width, to_blocks
 from gpuboost.code_files.container import Tensor, write
 from gpuboost.code_files.spool import Spool
@@ -105,9 +106,10 @@ def write_code_file(source: Source, path: str | os.PathLike[str], max_bins: int,
             "feature_names": None if names is None else encode(list(names), "a column name", {}),
             "max_bins": max_bins,
             "cuts": mapper.digest(),
+            "weighted": bool(rows.weights),
             "n_distinct": min(len(rows.seen), ENOUGH_DISTINCT),
         }
-        counts = np.zeros((spool.n_features, 256), "<i8")  # filled as the codes are written
+        counts = np.zeros((spool.n_features, N_CODES), "<i8")  # filled as the codes are written
         width, n_rows = stored_width(spool.n_features), len(target)
         with open_backend("cpu", n_jobs) as backend:
             shape = (-(-spool.n_features // width), n_rows, width)
@@ -115,7 +117,7 @@ def write_code_file(source: Source, path: str | os.PathLike[str], max_bins: int,
                 Tensor(CODES, np.dtype(np.uint8), shape, code_pieces(spool, mapper, backend, width, counts)),
                 *(Tensor.of(name, getattr(mapper, name).astype(dtype)) for name, dtype in BINS.items()),
                 Tensor(COUNTS, counts.dtype, counts.shape, [counts]),
-                Tensor.of(WEIGHTS, weights if rows.weights else np.ones(0)),
+                *([Tensor.of(WEIGHTS, weights)] if rows.weights else []),
                 Tensor.of(TARGET, target),
             ]
             write_whole(path, lambda file: write(file, content, tensors))
