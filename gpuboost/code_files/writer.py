@@ -74,12 +74,12 @@ class RowLabels:
             self.seen |= row_digests(X)
         return X
 
-    def finish(self) -> tuple[LabelEncoder, NDArray[np.int32], Floats]:
+    def finish(self) -> tuple[LabelEncoder, NDArray[np.int32], Floats | None]:
         """Return the classes, and the class and the weight of each row that exists."""
-        number = np.concatenate([np.zeros(0, np.int32), *self.numbers])
-        weights = row_weights(np.concatenate(self.weights) if self.weights else None, len(number), "weight")
-        if not len(number):
+        if not self.numbers:
             raise ValueError("weight is zero in every row: there is nothing to learn from")
+        number = np.concatenate(self.numbers)
+        weights = row_weights(np.concatenate(self.weights), len(number), "weight") if self.weights else None
         labels = np.concatenate(self.labels)
         encoder = LabelEncoder.of_distinct(distinct_labels(labels, "y")[0], len(number))
         return encoder, encoder.encode(labels).astype(np.int32)[number], weights
@@ -106,7 +106,7 @@ def write_code_file(source: Source, path: str | os.PathLike[str], max_bins: int,
             "feature_names": None if names is None else encode(list(names), "a column name", {}),
             "max_bins": max_bins,
             "cuts": mapper.digest(),
-            "weighted": bool(rows.weights),
+            "weighted": weights is not None,
             "n_distinct": min(len(rows.seen), ENOUGH_DISTINCT),
         }
         counts = np.zeros((spool.n_features, N_CODES), "<i8")  # filled as the codes are written
@@ -117,15 +117,15 @@ def write_code_file(source: Source, path: str | os.PathLike[str], max_bins: int,
                 Tensor(CODES, np.dtype(np.uint8), shape, code_pieces(spool, mapper, backend, width, counts)),
                 *(Tensor.of(name, getattr(mapper, name).astype(dtype)) for name, dtype in BINS.items()),
                 Tensor(COUNTS, counts.dtype, counts.shape, [counts]),
-                *([Tensor.of(WEIGHTS, weights)] if rows.weights else []),
+                *([] if weights is None else [Tensor.of(WEIGHTS, weights)]),
                 Tensor.of(TARGET, target),
             ]
             write_whole(path, lambda file: write(file, content, tensors))
 
 
-def fit_cuts(spool: Spool, weights: Floats, max_bins: int, n_threads: int) -> BinMapper:
+def fit_cuts(spool: Spool, weights: Floats | None, max_bins: int, n_threads: int) -> BinMapper:
     """Choose the cuts: those of `gpuboost.binning.BinMapper.fit` on all rows, column by column."""
-    units: IntArray = integer_weights(*split_weights(weights))
+    units = None if weights is None else integer_weights(*split_weights(weights))
     at_once = max(1, COLUMN_BYTES // (SORTING_BYTES * spool.n_rows))
     mappers = []
     for first in range(0, spool.n_features, at_once):

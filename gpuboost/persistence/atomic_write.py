@@ -14,9 +14,9 @@ def write_whole(path: str | os.PathLike[str], content: bytes | bytearray | Calla
     """Write a file whole, or not at all.
 
     The bytes go to a file without a name in the same folder, are flushed to the disk, and take the place of ``path`` in one
-    step. An error, an interrupt, a kill or a power cut leaves what was there before. Where a file must have a name, it has a new
-    one that is hidden (``.NAME.*.tmp``), which a process that is killed in the middle leaves behind. The permissions of a file
-    that is replaced stay, and a link is followed. What is no regular file, such as a pipe, is written to directly.
+    step. An error, an interrupt, a kill or a power cut leaves what was there before. Where a file must have a name, a process
+    that is killed in the middle leaves a new and hidden one behind (``.NAME.*.tmp``). The permissions of a file that is
+    replaced stay, and a link is followed. What is no regular file, such as ``/dev/stdout`` or a pipe, is written to directly.
 
     Parameters
     ----------
