@@ -84,10 +84,7 @@ class Sample:
                 break
             rows = self.rows[first : first + enough]
             low, high = int(rows.min()), int(rows.max())
-            with np.errstate(over="ignore", invalid="ignore"):  # of long doubles
-                block = to_host(self.X[low : high + 1])[rows - low].astype(np.float64) + 0.0  # turns -0.0 into 0.0
-            block[np.isnan(block)] = np.nan  # NaN has many bit patterns
-            seen.update(hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest() for row in block)
+            seen |= row_digests(to_host(self.X[low : high + 1])[rows - low])
         everyones = self.peers.gather(b"".join(sorted(seen)[:enough]), "distinct rows")
         united = {one[i : i + DIGEST_BYTES] for one in everyones for i in range(0, len(one), DIGEST_BYTES)}
         n_distinct = min(len(united), enough)
@@ -122,6 +119,14 @@ class Sample:
         """Return what a `Problem` has beside the data: targets, number of classes, and weights."""
         target = self.target if encoder.multi_label else self.target.astype(np.int32)
         return target, len(encoder.classes), *self.split_weights()
+
+
+def row_digests(X: NDArray[Any]) -> set[bytes]:
+    """Return digests of the rows of a matrix, which are equal for equal rows."""
+    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles
+        block = X.astype(np.float64) + 0.0  # turns -0.0 into 0.0
+    block[np.isnan(block)] = np.nan  # NaN has many bit patterns
+    return {hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest() for row in block}
 
 
 def side_by_side(mappers: Sequence[BinMapper]) -> BinMapper:
