@@ -177,7 +177,7 @@ class CodeFile:
         n_bins, counts = np.ones(highest.size, np.int32), matrix.code_counts
         n_bins[: self.n_features] = matrix.n_bins
         is_above = np.arange(N_CODES) >= matrix.n_bins[:, None]
-        if (highest.ravel() >= n_bins).any() or counts[is_above].any() or (counts.sum(axis=1) != self.n_rows).any():
+        if (highest.ravel() >= n_bins).any() or ((counts != 0) & is_above).any() or (counts.sum(axis=1) != self.n_rows).any():
             refuse(self.path, "was changed: it has codes that its cuts do not give")
 
     def sample(self) -> tuple[StoredSample, LabelEncoder]:
