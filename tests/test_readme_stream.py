@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,10 +30,15 @@ def test_the_section_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         part = slice(100 * i, 100 * i + 100)
         parquet.write_table(pa.table({"a": X[part, 0], "b": X[part, 1], "label": label[part]}), f"rows/{i}.parquet")
     (block,) = re.findall(r"^```python\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
-    small = block.replace("n_estimators=300, examples_per_round=30_000", 'n_estimators=3, device="numpy", random_state=0')
-    assert small != block
-    names = {"gpuboost": gpuboost, "X_valid": pa.table({"a": X[:50, 0], "b": X[:50, 1]}), "y_valid": label[:50]}
-    exec(small, names)
+    fast = 'n_estimators=3, device="numpy", random_state=0'
+    small = block.replace("n_estimators=300, examples_per_round=30_000", fast).replace("n_estimators=300", fast)
+    assert small.count(fast) == 2
+    file, stream = small.split("\n\n")
+    names: dict[str, Any] = {"gpuboost": gpuboost, "X_valid": pa.table({"a": X[:50, 0], "b": X[:50, 1]}), "y_valid": label[:50]}
+    exec(file, names)
+    whole = gpuboost.fit(X, label, n_estimators=3, device="numpy", random_state=0)
+    assert names["model"].ensemble_.digest() == whole.ensemble_.digest()
+    exec(stream, names)
     command = re.search(r"`gpuboost (fit rows/ .*?)`", SECTION)
     assert command is not None
-    assert told(*shlex.split(command[1]), *NUMPY, "--set", "n_estimators=3")["digest"] == names["model"].ensemble_.digest()  # type: ignore[attr-defined]
+    assert told(*shlex.split(command[1]), *NUMPY, "--set", "n_estimators=3")["digest"] == names["model"].ensemble_.digest()

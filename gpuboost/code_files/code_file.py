@@ -34,8 +34,8 @@ class CodeFile:
     file: a tree reads them from front to back, one time more than its leaves are deep. On a CUDA device they must fit in its
     memory, and the reference ("numpy") takes them into memory.
 
-    What is in memory is what a booster keeps of each row, whatever the number of columns: for AdaBoost.MH with K classes
-    about ``29 K + 60`` bytes a row.
+    What is in memory is what a booster keeps of each row, whatever the number of columns: at most 108, 243 and 330 bytes for
+    AdaBoost.MH with 2, 7 and 10 classes, 132, 360 and 482 for MART, as measured.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ class CodeFile:
 
         The source is read once. Its values are kept meanwhile in a file without a name in the folder of ``path``, which takes
         4 or 8 bytes a value (1 or 2 if all are small integers), and is gone at the end, also if the process is killed. In
-        memory are labels and weights, and one column at a time.
+        memory are labels and weights, and a column at a time while it is sorted: together 24 bytes a row of small integers
+        without weights, and less than 110 of float64 with real weights.
 
         Parameters
         ----------
@@ -177,7 +178,7 @@ class CodeFile:
         n_bins, counts = np.ones(highest.size, np.int32), matrix.code_counts
         n_bins[: self.n_features] = matrix.n_bins
         is_above = np.arange(N_CODES) >= matrix.n_bins[:, None]
-        if (highest.ravel() >= n_bins).any() or counts[is_above].any() or (counts.sum(axis=1) != self.n_rows).any():
+        if (highest.ravel() >= n_bins).any() or ((counts != 0) & is_above).any() or (counts.sum(axis=1) != self.n_rows).any():
             refuse(self.path, "was changed: it has codes that its cuts do not give")
 
     def sample(self) -> tuple[StoredSample, LabelEncoder]:

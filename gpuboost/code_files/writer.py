@@ -75,11 +75,13 @@ class RowLabels:
         return X
 
     def finish(self) -> tuple[LabelEncoder, NDArray[np.int32], Floats | None]:
-        """Return the classes, and the class and the weight of each row that exists."""
+        """Return the classes, and the class and the weight of each row that exists; forget the steps."""
         if not self.numbers:
             raise ValueError("weight is zero in every row: there is nothing to learn from")
         number = np.concatenate(self.numbers)
         weights = row_weights(np.concatenate(self.weights), len(number), "weight") if self.weights else None
+        self.numbers.clear()
+        self.weights.clear()
         labels = np.concatenate(self.labels)
         encoder = LabelEncoder.of_distinct(distinct_labels(labels, "y")[0], len(number))
         return encoder, encoder.encode(labels).astype(np.int32)[number], weights
