@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
+from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Device
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.filtering.draw import Chunk, Draw, Part
@@ -69,28 +71,40 @@ class StreamEnd(Exception):
     """The stream has no more rows, or what it proves is proven; the message says which."""
 
 
+class Known(NamedTuple):
+    """What is known of rows that have been read before; the fields are those of `Chunk`."""
+
+    data: Device
+    scores: Device
+    n_trees: int
+    weights: LabelWeights | None
+
+
 @dataclass
 class Kept:
-    """Scores and codes of chunks that come again in the next pass, up to a number of bytes; the oldest are dropped."""
+    """What is known of chunks that come again in the next pass, up to a number of bytes; the oldest are dropped."""
 
     limit: int
     n_bytes: int = 0
-    chunks: OrderedDict[tuple[int, int], tuple[Device, Device, int, int]] = field(default_factory=OrderedDict)
+    chunks: OrderedDict[tuple[int, int], tuple[Known, int]] = field(default_factory=OrderedDict)
 
     def store(self, chunk: Chunk) -> None:
         n_rows, n_features = chunk.X.shape
         size = n_rows * (n_features + 8 * chunk.scores.shape[1])
-        if self.n_bytes + size > self.limit:
+        size_of_weights = sum(one.nbytes for one in chunk.weights or ())
+        free = self.limit - self.n_bytes
+        if size > free:
             return  # not in place of others: with a pass that does not fit, every chunk would be dropped before it comes again
-        self.chunks[chunk.first_row, n_rows] = chunk.data, chunk.scores, chunk.n_trees, size
+        with_weights = size + size_of_weights <= free
+        size += size_of_weights if with_weights else 0
+        known = Known(chunk.data, chunk.scores, chunk.n_trees, chunk.weights if with_weights else None)
+        self.chunks[chunk.first_row, n_rows] = known, size
         self.n_bytes += size
 
-    def take(self, first_row: int, n_rows: int) -> tuple[Device, Device, int] | None:
-        found = self.chunks.pop((first_row, n_rows), None)
-        if found is None:
-            return None
-        self.n_bytes -= found[3]
-        return found[:3]
+    def take(self, first_row: int, n_rows: int) -> Known | None:
+        known, size = self.chunks.pop((first_row, n_rows), (None, 0))
+        self.n_bytes -= size
+        return known
 
 
 class Examples:
@@ -140,7 +154,7 @@ class Examples:
             Ends the stream once its error is proven: by the rows that `Filter` rejects, whatever the numerators. Those of
             `FilterWL` fall for a colouring that is learnt, however many rows are still wrong.
         n_complete : int
-            Of the first so many rows, those that are rejected keep their label weights, too.
+            Of the first so many rows, those that are rejected keep their label weights, too; but no row twice.
         """
 
         def choose(part: Part) -> NDArray[np.bool_]:
@@ -167,19 +181,21 @@ class Examples:
     def _draw(self, n: int, choose: Callable[[Part], NDArray[np.bool_]], target: TargetError | None, n_complete: int) -> Draw:
         parts: list[Part] = []
         missing, length = n, 256
-        first_pass = self._current().pass_number
+        self._current()
+        first = self.place
         while missing:
             chunk = self._current()
-            if chunk.pass_number - first_pass >= MOST_PASSES:
+            if chunk.pass_number - first[0] >= MOST_PASSES:
                 if missing == n:
                     raise StreamEnd(f"no row of {MOST_PASSES} passes is accepted: nothing is left to learn")
                 break
             begin = self.position
             end = min(begin + length, len(chunk.target))
+            n_complete = min(n_complete, self._rows_to(first))
             if n_complete > 0:
                 end = min(end, begin + n_complete)
             length = min(2 * length, SLICE)
-            part = Part(chunk, begin, self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, begin, end))
+            part = Part(chunk, begin, self._weights(chunk, begin, end))
             chosen = np.flatnonzero(part.exists & choose(part))[:missing]
             # The round ends at the row that makes it complete, wherever the chunk ends.
             n_rows = int(chosen[-1]) + 1 if len(chosen) == missing else end - begin
@@ -200,6 +216,19 @@ class Examples:
         u = uniforms(self.seed, chunk.pass_number, chunk.first_row + part.begin, part.end - part.begin)
         return u * (self.n_classes - 1)
 
+    def _weights(self, chunk: Chunk, begin: int, end: int) -> LabelWeights:
+        """Weigh rows of a chunk; those of a set that is read again and again only once."""
+        if not chunk.comes_again:
+            return self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, begin, end)
+        if chunk.weights is None:
+            chunk.weights = self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, 0, len(chunk.target))
+        return LabelWeights(*(one[begin:end] for one in chunk.weights))
+
+    def _rows_to(self, first: tuple[int, int]) -> int:
+        """Return how many rows are left until a draw that began there has read a set once."""
+        pass_number, row = self.place
+        return {first[0]: sys.maxsize, first[0] + 1: first[1] - row}.get(pass_number, 0)
+
     def _current(self) -> Chunk:
         """Return the chunk that has the next row."""
         while self.chunk is None or self.position == len(self.chunk.target):
@@ -213,18 +242,22 @@ class Examples:
         return self.chunk
 
     def _loaded(self, step: Step) -> Chunk:
-        n_rows = len(step.target)
+        n_rows, where = len(step.target), (step.pass_number, step.first_row)
         known = self.kept.take(step.first_row, n_rows)
         if known is None:
-            known = self.backend.encode(self.mapper, step.X), self.backend.put(np.zeros((n_rows, self.n_classes))), 0
-        data, scores, n_trees = known
-        chunk = Chunk(step.X, step.target, step.weight, data, scores, step.pass_number, step.first_row, n_trees)
+            scores = self.backend.put(np.zeros((n_rows, self.n_classes)))
+            chunk = Chunk(step.X, step.target, step.weight, self.backend.encode(self.mapper, step.X), scores, *where)
+        else:
+            same = known.n_trees == len(self.trees)
+            chunk = Chunk(step.X, step.target, step.weight, known.data, known.scores, *where, known.n_trees, same, known.weights)
         self._catch_up(chunk)
         return chunk
 
     def _catch_up(self, chunk: Chunk) -> None:
         """Add to the chunk's scores the trees that they lack, in order."""
         new = self.trees[chunk.n_trees :]
+        if new:
+            chunk.comes_again, chunk.weights = False, None
         if len(new) > 8:
             self.backend.predict(Ensemble.from_trees(new, self.n_classes), chunk.data, chunk.scores, 0, len(new))
         else:
