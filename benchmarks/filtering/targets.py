@@ -88,9 +88,9 @@ def twonorm_rows(seed: int) -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
 def proven(seed: int, data_dir: Path | None, **params: Any) -> Run:
     """The theoretical version: 1 where it has not ended by its target, or its error is above it.
 
-    An edge takes filtered rows by its inverse square, and one of 0.04 hides among what 300 ln(t + 1) rows say of all stumps. By
-    the sample complexity of a learner with a finite choice (section 2.2: m_t), ln(10,000 stumps / delta_t) / (2 0.02^2) rows tell
-    the edges apart to 0.02: some 27,000 at t = 75, which 10,000 ln(t + 1) allow for.
+    To estimate an edge takes rows by its inverse square, so that a good stump is worth many rows to train on, and one of 0.04
+    does not stand out among 10,000 stumps in 300 ln(t + 1) rows. Section 2.2 leaves their number to the learner: 0.02 of an
+    edge show in ln(10,000 / delta_t) / (2 0.02^2), some 27,000 at t = 75, for which 10,000 ln(t + 1) are enough.
     """
     begun = time.perf_counter()
     theory = {"leaf_values": "vote", "edge_estimate": "egbstop", "target_error": 0.3, "examples_per_round": 10_000}

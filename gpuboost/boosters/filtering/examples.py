@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +12,10 @@ from numpy.typing import NDArray
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.label_weights import LabelWeights
-from gpuboost.backends.statistics import Device
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.filtering.draw import Chunk, Draw, Part
 from gpuboost.boosters.filtering.edges import TargetError
+from gpuboost.boosters.filtering.kept import Kept, Known
 from gpuboost.boosters.filtering.uniforms import uniforms
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
@@ -69,42 +67,6 @@ class Oracle(Protocol):
 
 class StreamEnd(Exception):
     """The stream has no more rows, or what it proves is proven; the message says which."""
-
-
-class Known(NamedTuple):
-    """What is known of rows that have been read before; the fields are those of `Chunk`."""
-
-    data: Device
-    scores: Device
-    n_trees: int
-    weights: LabelWeights | None
-
-
-@dataclass
-class Kept:
-    """What is known of chunks that come again in the next pass, up to a number of bytes; the oldest are dropped."""
-
-    limit: int
-    n_bytes: int = 0
-    chunks: OrderedDict[tuple[int, int], tuple[Known, int]] = field(default_factory=OrderedDict)
-
-    def store(self, chunk: Chunk) -> None:
-        n_rows, n_features = chunk.X.shape
-        size = n_rows * (n_features + 8 * chunk.scores.shape[1])
-        size_of_weights = sum(one.nbytes for one in chunk.weights or ())
-        free = self.limit - self.n_bytes
-        if size > free:
-            return  # not in place of others: with a pass that does not fit, every chunk would be dropped before it comes again
-        with_weights = size + size_of_weights <= free
-        size += size_of_weights if with_weights else 0
-        known = Known(chunk.data, chunk.scores, chunk.n_trees, chunk.weights if with_weights else None)
-        self.chunks[chunk.first_row, n_rows] = known, size
-        self.n_bytes += size
-
-    def take(self, first_row: int, n_rows: int) -> Known | None:
-        known, size = self.chunks.pop((first_row, n_rows), (None, 0))
-        self.n_bytes -= size
-        return known
 
 
 class Examples:
@@ -191,7 +153,7 @@ class Examples:
                 break
             begin = self.position
             end = min(begin + length, len(chunk.target))
-            n_complete = min(n_complete, self._rows_to(first))
+            n_complete = self._before_repeats(n_complete, first)
             if n_complete > 0:
                 end = min(end, begin + n_complete)
             length = min(2 * length, SLICE)
@@ -222,12 +184,15 @@ class Examples:
             return self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, begin, end)
         if chunk.weights is None:
             chunk.weights = self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, 0, len(chunk.target))
-        return LabelWeights(*(one[begin:end] for one in chunk.weights))
+        q, total, loss, wrong = chunk.weights
+        return LabelWeights(q[begin:end], total[begin:end], loss[begin:end], wrong[begin:end])
 
-    def _rows_to(self, first: tuple[int, int]) -> int:
-        """Return how many rows are left until a draw that began there has read a set once."""
+    def _before_repeats(self, n: int, first: tuple[int, int]) -> int:
+        """Return n, or how many rows are left until a draw that began at ``first`` has read a set once."""
         pass_number, row = self.place
-        return {first[0]: sys.maxsize, first[0] + 1: first[1] - row}.get(pass_number, 0)
+        if pass_number == first[0]:
+            return n
+        return min(n, first[1] - row) if pass_number == first[0] + 1 else 0
 
     def _current(self) -> Chunk:
         """Return the chunk that has the next row."""
@@ -242,14 +207,16 @@ class Examples:
         return self.chunk
 
     def _loaded(self, step: Step) -> Chunk:
-        n_rows, where = len(step.target), (step.pass_number, step.first_row)
+        n_rows, n_trees = len(step.target), len(self.trees)
         known = self.kept.take(step.first_row, n_rows)
+        comes_again = known is not None and known.n_trees == n_trees
         if known is None:
             scores = self.backend.put(np.zeros((n_rows, self.n_classes)))
-            chunk = Chunk(step.X, step.target, step.weight, self.backend.encode(self.mapper, step.X), scores, *where)
-        else:
-            same = known.n_trees == len(self.trees)
-            chunk = Chunk(step.X, step.target, step.weight, known.data, known.scores, *where, known.n_trees, same, known.weights)
+            known = Known(self.backend.encode(self.mapper, step.X), scores, 0, None, 0)
+        chunk = Chunk(
+            step.X, step.target, step.weight, known.data, known.scores, step.pass_number, step.first_row, known.n_trees
+        )
+        chunk.comes_again, chunk.weights = comes_again, known.weights
         self._catch_up(chunk)
         return chunk
 
@@ -257,7 +224,7 @@ class Examples:
         """Add to the chunk's scores the trees that they lack, in order."""
         new = self.trees[chunk.n_trees :]
         if new:
-            chunk.comes_again, chunk.weights = False, None
+            chunk.comes_again, chunk.weights = False, None  # another model weighs them differently
         if len(new) > 8:
             self.backend.predict(Ensemble.from_trees(new, self.n_classes), chunk.data, chunk.scores, 0, len(new))
         else:

@@ -10,7 +10,7 @@ import pytest
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.filtering.draw import Chunk
-from gpuboost.boosters.filtering.examples import Kept
+from gpuboost.boosters.filtering.kept import Kept
 from gpuboost.boosters.filtering.weak_learners import all_labels
 from tests.boosters.filtering.given import booster, examples
 
@@ -53,7 +53,7 @@ def test_rows_are_weighed_once_by_the_same_trees(n_rows: int) -> None:
     for t in (1, 2, 3):
         before = backend.n_weighed
         assert one.one_round(t).metrics["draws"] > 20 * N
-        # As they are drawn first, and as they come again: twice, but for the rows of the chunk that the round begins and ends in.
+        # As they are drawn first and as they come again, and those of the chunk in which the round begins.
         assert backend.n_weighed - before <= 3 * N
 
 
@@ -64,12 +64,20 @@ def test_weights_are_kept_if_there_is_room() -> None:
         return Chunk(np.zeros((10, 3)), np.zeros(10, np.int64), np.ones(10), None, scores, 0, first_row, weights=weights)
 
     own, of_weights = 10 * (3 + 2 * 8), 10 * (2 * 8 + 8 + 8 + 1)
-    for limit, stored in ((own - 1, []), (own + of_weights - 1, [False, False]), (own + of_weights, [True]), (10**6, [True, True])):
+    for limit, expected in (
+        (own - 1, []),
+        (2 * own - 1, [False]),
+        (2 * own, [False, False]),
+        (own + of_weights, [False, False]),  # the weights of the first make room for the second
+        (2 * own + of_weights - 1, [False, False]),
+        (2 * own + of_weights, [True, False]),
+        (10**6, [True, True]),
+    ):
         kept = Kept(limit)
-        kept.store(chunk(0))
-        kept.store(chunk(10))
-        assert [known.weights is not None for known, _ in kept.chunks.values()] == stored
-        assert kept.n_bytes <= limit
+        for first_row in (0, 10):
+            kept.store(chunk(first_row))
+            assert kept.n_bytes == sum(known.size for known in kept.chunks.values()) <= limit
+        assert [known.weights is not None for known in kept.chunks.values()] == expected
         for first_row in (0, 10):
             kept.take(first_row, 10)
         assert kept.n_bytes == 0

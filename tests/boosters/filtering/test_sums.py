@@ -65,8 +65,8 @@ def test_leaf_sums_of_colours_by_hand() -> None:
 
 
 def test_curvatures_of_colours_are_those_of_pairs_of_labels() -> None:
-    # Row 0: the pair with label 1 has q = 1/2 and curves by 1/4; row 1: two pairs of 1/4, 2 * 3/16, and not 1/2 (1 - 1/2); row 2:
-    # 1/4; row 3: 3/16. A pair has a label of either colour.
+    # Row 0: the pair with label 1 has q = 1/2 and curves by 1/4; row 1: two pairs of 1/4, 2 * 3/16, and not 1/2 (1 - 1/2);
+    # row 2: 1/4; row 3: 3/16. A pair has a label of either colour.
     sums = rows_of(Q, TARGET).leaf_sums(LEAVES, 2, np.array([-1, 1, -1], np.int8), curved=True)
     assert sums.curvature is not None
     np.testing.assert_allclose(sums.curvature / ONE, [[0.625, 0.625], [0.4375, 0.4375]], atol=1e-8)
