@@ -863,6 +863,17 @@ def test_small_and_large_float32(candidate: Backend) -> None:
         assert np.array_equal(candidate.get(candidate.apply(tree, data)), (codes > cut) | (codes == 0))
 
 
+@pytest.mark.parametrize("n_rows", [1, 511, 512, 513, 1200])
+def test_many_rows_are_binned_as_few(n_rows: int, candidate: Backend) -> None:
+    # Columns with 0 to 254 cuts; the codes come out by a tree for each.
+    rng = np.random.default_rng(n_rows)
+    X = np.column_stack([rng.integers(0, n, n_rows).astype(np.float64) for n in (1, 2, 3, 17, 254, 400)])
+    X[rng.random(X.shape) < 0.05] = np.nan
+    mapper = BinMapper.fit(X)
+    expected = mapper.transform(X).codes
+    assert np.array_equal(mapper.transform(X, bin_block=candidate.bin_block).codes, expected)
+
+
 MANY = [(40, 2, 4), (40, 2, 3), (40, 3, 3), (30, 3, 3), (40, 2, 5), (40, 2, 4)]  # (n_rows, n_features, n_classes)
 
 

@@ -45,6 +45,8 @@ class Chunk:
     pass_number: int
     first_row: int
     n_trees: int = 0
+    comes_again: bool = False
+    weights: LabelWeights | None = None
     arrival: tuple[NDArray[Any], Device] | None = None
 
     def leaf_index(self, backend: Backend, tree: Tree) -> Device:
@@ -162,35 +164,32 @@ class Rows:
 
     def recoloured(self, colouring: NDArray[np.int8]) -> tuple[IntArray, IntArray]:
         """Return binary classes, and the weights of the wrong one: of the labels of the other colour."""
-        target = (colouring[self.target] > 0).astype(np.int64)
-        q = np.zeros((len(target), 2), np.int64)
-        q[np.arange(len(target)), 1 - target] = of_other_colour(self.q, self.target, colouring).sum(axis=1)
-        return target, q
+        return in_colours(self.q, self.target, colouring)
 
     def leaf_sums(
         self, leaf_index: NDArray[Any], n_leaves: int, colouring: NDArray[np.int8] | None = None, *, curved: bool = False
     ) -> LeafSums:
         """Sum the label weights by leaf, with a colouring those of its two colours; the curvatures, too, if asked for."""
-        target, q = (self.target, self.q) if colouring is None else self.recoloured(colouring)
         frequency, scale = self.weights
-        q = np.rint(q * scale[:, None]).astype(np.int64) if (scale != 1.0).any() else q
         # Sums below 2**53 are exact in float64, in any order.
-        n_classes = q.shape[1]
-        largest = int(frequency.sum(dtype=np.int64)) * max(n_classes - 1, 1)
+        largest = int(frequency.sum(dtype=np.int64)) * max(self.q.shape[1] - 1, 1)
         drop = max(0, largest.bit_length() + WEIGHT_BITS - 53)
-        own = leaf_index.astype(np.int64) * n_classes + target
 
         def by_leaf(numbers: IntArray) -> tuple[IntArray, IntArray]:
             """Sum numbers of wrong labels by leaf and label, and those of a row by its leaf and class."""
+            numbers = np.rint(numbers * scale[:, None]).astype(np.int64) if (scale != 1.0).any() else numbers
+            target, numbers = (self.target, numbers) if colouring is None else in_colours(numbers, self.target, colouring)
             columns = ((numbers.T >> drop) * frequency).astype(np.float64, order="C")
             labels = np.stack([np.bincount(leaf_index, column, n_leaves) for column in columns], axis=1)
-            classes = np.bincount(own, columns.sum(axis=0), n_leaves * n_classes).reshape(labels.shape)
+            own = leaf_index.astype(np.int64) * len(columns) + target
+            classes = np.bincount(own, columns.sum(axis=0), labels.size).reshape(labels.shape)
             return labels.astype(np.int64), classes.astype(np.int64)
 
-        negative, positive = by_leaf(q)
+        negative, positive = by_leaf(self.q)
         if not curved:
             return LeafSums(positive, negative)
-        of_labels, of_classes = by_leaf((q >> 1) * ((ONE - q) >> 1) >> WEIGHT_BITS - 2)
+        # A pair of labels curves by its own weight, also where a colouring adds up those of several pairs.
+        of_labels, of_classes = by_leaf((self.q >> 1) * ((ONE - self.q) >> 1) >> WEIGHT_BITS - 2)
         return LeafSums(positive, negative, of_labels + of_classes)
 
 
@@ -230,3 +229,18 @@ def of_other_colour(q: IntArray, target: IntArray, colouring: NDArray[np.int8]) 
     """Return label weights without those of the labels that have the colour of the row's own."""
     others: IntArray = np.where(colouring[None, :] != colouring[target][:, None], q, 0)
     return others
+
+
+def sum_of_other_colour(numbers: IntArray, target: IntArray, colouring: NDArray[np.int8]) -> IntArray:
+    """Return the sum of each row's numbers of the labels that have the other colour than its own."""
+    of_plus = numbers[:, colouring > 0].sum(axis=1)
+    sums: IntArray = np.where(colouring[target] > 0, numbers.sum(axis=1) - of_plus, of_plus)
+    return sums
+
+
+def in_colours(numbers: IntArray, target: IntArray, colouring: NDArray[np.int8]) -> tuple[IntArray, IntArray]:
+    """Return binary classes, and for the wrong one the sum of a row's numbers of the labels of the other colour."""
+    colour = (colouring[target] > 0).astype(np.int64)
+    sums = np.zeros((len(target), 2), np.int64)
+    sums[np.arange(len(target)), 1 - colour] = sum_of_other_colour(numbers, target, colouring)
+    return colour, sums

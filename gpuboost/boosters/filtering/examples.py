@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,10 +11,11 @@ from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
-from gpuboost.backends.statistics import Device
+from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.filtering.draw import Chunk, Draw, Part
 from gpuboost.boosters.filtering.edges import TargetError
+from gpuboost.boosters.filtering.kept import Kept, Known
 from gpuboost.boosters.filtering.uniforms import uniforms
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
@@ -69,30 +69,6 @@ class StreamEnd(Exception):
     """The stream has no more rows, or what it proves is proven; the message says which."""
 
 
-@dataclass
-class Kept:
-    """Scores and codes of chunks that come again in the next pass, up to a number of bytes; the oldest are dropped."""
-
-    limit: int
-    n_bytes: int = 0
-    chunks: OrderedDict[tuple[int, int], tuple[Device, Device, int, int]] = field(default_factory=OrderedDict)
-
-    def store(self, chunk: Chunk) -> None:
-        n_rows, n_features = chunk.X.shape
-        size = n_rows * (n_features + 8 * chunk.scores.shape[1])
-        if self.n_bytes + size > self.limit:
-            return  # not in place of others: with a pass that does not fit, every chunk would be dropped before it comes again
-        self.chunks[chunk.first_row, n_rows] = chunk.data, chunk.scores, chunk.n_trees, size
-        self.n_bytes += size
-
-    def take(self, first_row: int, n_rows: int) -> tuple[Device, Device, int] | None:
-        found = self.chunks.pop((first_row, n_rows), None)
-        if found is None:
-            return None
-        self.n_bytes -= found[3]
-        return found[:3]
-
-
 class Examples:
     """The oracle: rows in the order of a stream, each of which is drawn once a pass.
 
@@ -140,7 +116,7 @@ class Examples:
             Ends the stream once its error is proven: by the rows that `Filter` rejects, whatever the numerators. Those of
             `FilterWL` fall for a colouring that is learnt, however many rows are still wrong.
         n_complete : int
-            Of the first so many rows, those that are rejected keep their label weights, too.
+            Of the first so many rows, those that are rejected keep their label weights, too; but no row twice.
         """
 
         def choose(part: Part) -> NDArray[np.bool_]:
@@ -167,19 +143,21 @@ class Examples:
     def _draw(self, n: int, choose: Callable[[Part], NDArray[np.bool_]], target: TargetError | None, n_complete: int) -> Draw:
         parts: list[Part] = []
         missing, length = n, 256
-        first_pass = self._current().pass_number
+        self._current()
+        first = self.place
         while missing:
             chunk = self._current()
-            if chunk.pass_number - first_pass >= MOST_PASSES:
+            if chunk.pass_number - first[0] >= MOST_PASSES:
                 if missing == n:
                     raise StreamEnd(f"no row of {MOST_PASSES} passes is accepted: nothing is left to learn")
                 break
             begin = self.position
             end = min(begin + length, len(chunk.target))
+            n_complete = self._before_repeats(n_complete, first)
             if n_complete > 0:
                 end = min(end, begin + n_complete)
             length = min(2 * length, SLICE)
-            part = Part(chunk, begin, self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, begin, end))
+            part = Part(chunk, begin, self._weights(chunk, begin, end))
             chosen = np.flatnonzero(part.exists & choose(part))[:missing]
             # The round ends at the row that makes it complete, wherever the chunk ends.
             n_rows = int(chosen[-1]) + 1 if len(chosen) == missing else end - begin
@@ -200,6 +178,22 @@ class Examples:
         u = uniforms(self.seed, chunk.pass_number, chunk.first_row + part.begin, part.end - part.begin)
         return u * (self.n_classes - 1)
 
+    def _weights(self, chunk: Chunk, begin: int, end: int) -> LabelWeights:
+        """Weigh rows of a chunk; those of a set that is read again and again only once."""
+        if not chunk.comes_again:
+            return self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, begin, end)
+        if chunk.weights is None:
+            chunk.weights = self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, 0, len(chunk.target))
+        q, total, loss, wrong = chunk.weights
+        return LabelWeights(q[begin:end], total[begin:end], loss[begin:end], wrong[begin:end])
+
+    def _before_repeats(self, n: int, first: tuple[int, int]) -> int:
+        """Return n, or how many rows are left until a draw that began at ``first`` has read a set once."""
+        pass_number, row = self.place
+        if pass_number == first[0]:
+            return n
+        return min(n, first[1] - row) if pass_number == first[0] + 1 else 0
+
     def _current(self) -> Chunk:
         """Return the chunk that has the next row."""
         while self.chunk is None or self.position == len(self.chunk.target):
@@ -213,18 +207,24 @@ class Examples:
         return self.chunk
 
     def _loaded(self, step: Step) -> Chunk:
-        n_rows = len(step.target)
+        n_rows, n_trees = len(step.target), len(self.trees)
         known = self.kept.take(step.first_row, n_rows)
+        comes_again = known is not None and known.n_trees == n_trees
         if known is None:
-            known = self.backend.encode(self.mapper, step.X), self.backend.put(np.zeros((n_rows, self.n_classes))), 0
-        data, scores, n_trees = known
-        chunk = Chunk(step.X, step.target, step.weight, data, scores, step.pass_number, step.first_row, n_trees)
+            scores = self.backend.put(np.zeros((n_rows, self.n_classes)))
+            known = Known(self.backend.encode(self.mapper, step.X), scores, 0, None, 0)
+        chunk = Chunk(
+            step.X, step.target, step.weight, known.data, known.scores, step.pass_number, step.first_row, known.n_trees
+        )
+        chunk.comes_again, chunk.weights = comes_again, known.weights
         self._catch_up(chunk)
         return chunk
 
     def _catch_up(self, chunk: Chunk) -> None:
         """Add to the chunk's scores the trees that they lack, in order."""
         new = self.trees[chunk.n_trees :]
+        if new:
+            chunk.comes_again, chunk.weights = False, None  # another model weighs them differently
         if len(new) > 8:
             self.backend.predict(Ensemble.from_trees(new, self.n_classes), chunk.data, chunk.scores, 0, len(new))
         else:

@@ -14,7 +14,7 @@ from gpuboost.backends.label_weights import WEIGHT_BITS
 from gpuboost.backends.statistics import Stats
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
-from gpuboost.boosters.filtering.draw import Rows, of_other_colour
+from gpuboost.boosters.filtering.draw import Rows, sum_of_other_colour
 from gpuboost.learners.base import VotingTree
 from gpuboost.learners.class_tree import ClassTree
 from gpuboost.learners.grown_tree import GrownTree
@@ -91,7 +91,7 @@ class ColourVotes:
 
     def numerators(self, q: IntArray, target: IntArray, colouring: Colouring | None) -> IntArray:
         assert colouring is not None  # algorithm 9: only labels of the other colour count
-        return np.asarray(of_other_colour(q, target, colouring).sum(axis=1))
+        return sum_of_other_colour(q, target, colouring)
 
     def fit(self, backend: Backend, mapper: BinMapper, rows: Rows, colouring: Colouring | None) -> VotingTree:
         assert colouring is not None

@@ -64,6 +64,44 @@ def test_leaf_sums_of_colours_by_hand() -> None:
     assert (sums.negative / ONE).tolist() == [[0.5, 0.5], [0.0, 0.75]]
 
 
+def test_curvatures_of_colours_are_those_of_pairs_of_labels() -> None:
+    # Row 0: the pair with label 1 has q = 1/2 and curves by 1/4; row 1: two pairs of 1/4, 2 * 3/16, and not 1/2 (1 - 1/2);
+    # row 2: 1/4; row 3: 3/16. A pair has a label of either colour.
+    sums = rows_of(Q, TARGET).leaf_sums(LEAVES, 2, np.array([-1, 1, -1], np.int8), curved=True)
+    assert sums.curvature is not None
+    np.testing.assert_allclose(sums.curvature / ONE, [[0.625, 0.625], [0.4375, 0.4375]], atol=1e-8)
+    # The first round of nine classes: every q is 1/2, and a row's weights of the other colour add up to 2, whose q (1 - q) is
+    # negative. All of the four rows are +: the step is sum q / sum q (1 - q) = (4 * 4 / 2) / (4 * 4 / 4) = 2.
+    q = np.full((4, 9), HALF)
+    q[:, 8] = 0
+    colouring = np.array([-1, 1, -1, 1, -1, 1, -1, 1, 1], np.int8)
+    sums = rows_of(q, [8] * 4).leaf_sums(np.zeros(4, np.intp), 1, colouring, curved=True)
+    np.testing.assert_allclose(newton_values(sums, 1.0), [[-1.0, 1.0]], atol=1e-8)
+
+
+@pytest.mark.parametrize("coloured", [False, True])
+def test_newton_steps_of_weighted_rows_by_brute_force(coloured: bool) -> None:
+    rng = np.random.default_rng(4)
+    n, k = 300, 6
+    target, leaves, weight = rng.integers(0, k, n), rng.integers(0, 3, n), rng.uniform(0.05, 1.0, n)
+    q = rng.integers(0, ONE, (n, k)) * (np.arange(k) != target[:, None])
+    colouring = np.array([1, -1, -1, 1, -1, 1], np.int8) if coloured else np.arange(k)
+    gradient, curvature = np.zeros((3, k)), np.zeros((3, k))
+    for i in range(n):
+        for label in range(k):
+            share = q[i, label] / ONE
+            if colouring[label] == colouring[target[i]]:
+                continue  # the row's own label, or no step moves the pair
+            for one, sign in ((target[i], 1), (label, -1)):
+                gradient[leaves[i], one] += sign * weight[i] * share
+                curvature[leaves[i], one] += weight[i] * share * (1 - share)
+    if coloured:  # the labels of a colour move together
+        of = np.equal.outer(colouring, np.array([-1, 1]))
+        gradient, curvature = gradient @ of, curvature @ of
+    sums = rows_of(q, target, weight).leaf_sums(leaves, 3, colouring if coloured else None, curved=True)
+    np.testing.assert_allclose(newton_values(sums, 1.0), np.clip(gradient / curvature, -4, 4) / 2, rtol=1e-6)
+
+
 @pytest.mark.parametrize("colouring", [None, np.array([1, -1, -1], np.int8)])
 def test_weight_two_is_the_row_twice(colouring: Any) -> None:
     twice = [0, 1, 1, 2, 3, 3]
