@@ -4,7 +4,7 @@
 >>> model = gpuboost.dask.fit(client, X, y, n_estimators=300)  # doctest: +SKIP
 >>> labels = gpuboost.dask.predict(client, model, X_new)  # doctest: +SKIP
 
-It needs ``pip install gpuboost-ml[dask]``.
+It needs the packages dask and distributed.
 """
 
 from __future__ import annotations
