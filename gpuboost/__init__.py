@@ -14,6 +14,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from gpuboost.by_name import new_estimator
 from gpuboost.errors import (
     CodeFileError,
     DeviceLostError,
@@ -22,7 +23,6 @@ from gpuboost.errors import (
     ModelFormatError,
     StreamError,
 )
-from gpuboost.estimators.by_name import new_estimator
 from gpuboost.registry import ALGORITHMS, COMPOSITES, __version__, estimator_modules
 
 if TYPE_CHECKING:

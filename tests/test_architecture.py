@@ -48,7 +48,7 @@ gpuboost.backends.reference gpuboost.backends.cpu gpuboost.backends.cuda
 gpuboost.backends
 gpuboost.datasets gpuboost.ensemble gpuboost.links
 gpuboost.tree gpuboost.binning
-gpuboost.fixedpoint gpuboost.exactmath gpuboost.exactsum
+gpuboost.by_name gpuboost.fixedpoint gpuboost.exactmath gpuboost.exactsum
 gpuboost.extras gpuboost.messages gpuboost.registry gpuboost.peers
 gpuboost.errors gpuboost.array_types gpuboost.streams.contract
 """

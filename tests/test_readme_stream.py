@@ -17,7 +17,7 @@ pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
-SECTION = README.partition("### Rows that do not fit in memory")[2].partition("\n## ")[0]
+SECTION = README.partition("### Rows that do not fit in memory")[2].partition("\n##")[0]
 
 
 def test_the_section_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ class CodeFile:
     >>> from sklearn.datasets import load_iris
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = gpuboost.CodeFile.write(load_iris(return_X_y=True), folder.name + "/iris.codes")
-    >>> file
+    >>> file  # doctest: +ELLIPSIS
     <CodeFile '...iris.codes': 150 rows, 4 features, 3 classes>
     >>> model = gpuboost.fit(file, n_estimators=20)
     """

@@ -10,6 +10,7 @@ from typing import Any
 
 from distributed import Client
 
+from gpuboost.by_name import new_estimator
 from gpuboost.dask.checkpoints import Resumption
 from gpuboost.dask.cluster import forget_worker, silences, wait_for
 from gpuboost.dask.driver import Block, Options, train_on_workers
@@ -18,7 +19,6 @@ from gpuboost.dask.partitions import Partition, compare_shapes, partitions_of
 from gpuboost.dask.placement import by_holders, holders_of, in_stretches
 from gpuboost.dask.worker import Work
 from gpuboost.errors import WorkerLostError
-from gpuboost.estimators.by_name import new_estimator
 from gpuboost.estimators.parts import fit_worker
 from gpuboost.estimators.predictor import take_over
 from gpuboost.inputs.parameters import check_choice, check_integer, evaluation_tuples

@@ -231,7 +231,19 @@ def test_an_error_of_a_device_keeps_its_lines(data: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_early_stopping_says_what_it_kept(data: Path, tmp_path: Path) -> None:
-    fit = ("fit", data, "--target", "kind", "--out", tmp_path / "m", *NUMPY, "--set", "n_estimators=60")
+    fit = (
+        "fit",
+        data,
+        "--target",
+        "kind",
+        "--out",
+        tmp_path / "m",
+        *NUMPY,
+        "--set",
+        "n_estimators=60",
+        "--set",
+        "random_state=1",
+    )
     text = run(*fit, "--set", "early_stopping=true").stdout  # 50 rounds are no candidates
     model: Any = gpuboost.load(tmp_path / "m")
     kept, n_run = model.n_estimators_, len(model.history_["train_loss"])
