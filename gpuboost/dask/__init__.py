@@ -9,12 +9,30 @@ It needs the packages dask and distributed.
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from gpuboost.extras import load
 
 load("distributed", "gpuboost.dask")
 
-from gpuboost.dask.classifier import DaskClassifier  # noqa: E402  (after the message of what is missing)
-from gpuboost.dask.fitting import fit  # noqa: E402
-from gpuboost.dask.prediction import predict, predict_proba  # noqa: E402
+if TYPE_CHECKING:
+    from gpuboost.dask.classifier import DaskClassifier
+    from gpuboost.dask.fitting import fit
+    from gpuboost.dask.prediction import predict, predict_proba
 
 __all__ = ["DaskClassifier", "fit", "predict", "predict_proba"]
+
+MODULES = {
+    "DaskClassifier": "gpuboost.dask.classifier",
+    "fit": "gpuboost.dask.fitting",
+    "predict": "gpuboost.dask.prediction",
+    "predict_proba": "gpuboost.dask.prediction",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for: workers need none of it."""
+    if name in MODULES:
+        return getattr(importlib.import_module(MODULES[name]), name)
+    raise AttributeError(f"module 'gpuboost.dask' has no attribute {name!r}")

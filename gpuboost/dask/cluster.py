@@ -14,8 +14,12 @@ from typing import Any
 
 from distributed import MultiLock, wait
 
-LOOK_SECONDS = 1
-"""How often who waits for workers, or for their data, looks whether that has sense."""
+LOCK_SECONDS = 5
+"""How often who waits for workers looks whether those that hold them are gone."""
+LOOK_SECONDS = 0.5
+"""How often the scheduler looks for workers that are lost."""
+BEGIN_SECONDS = 2
+"""How long the tasks of a training may be on their way to the scheduler."""
 LOCK_KIND = "gpuboost"
 
 
@@ -35,6 +39,55 @@ def silences(client: Any) -> dict[str, float]:
     return known
 
 
+def first_lost(client: Any, tasks: Sequence[tuple[str, str]], lost_after: float) -> tuple[int, str] | None:
+    """Wait until a worker is lost whose task has not ended, or until there is no such task.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    tasks : sequence of (str, str)
+        The address of every worker, and the key of its task.
+    lost_after : float
+        Seconds after which a worker is lost that the scheduler does not hear of.
+
+    Returns
+    -------
+    tuple of (int, str), or None
+        Its number among the tasks, and what has become of it.
+    """
+    client_id, look_seconds, begin_seconds = client.id, LOOK_SECONDS, BEGIN_SECONDS
+
+    async def watch(dask_scheduler: Any) -> tuple[int, str] | None:
+        import asyncio
+        from time import monotonic
+
+        from distributed.metrics import time
+
+        silent: set[int] = set()
+        began = monotonic()
+        while client_id in dask_scheduler.clients:
+            known = [dask_scheduler.tasks.get(key) for _, key in tasks]
+            if not any(known) and monotonic() - began > begin_seconds:
+                break
+            silent_before, silent = silent, set()
+            for i, (address, _) in enumerate(tasks):
+                if known[i] is None or known[i].state in ("memory", "erred"):
+                    continue
+                worker = dask_scheduler.workers.get(address)
+                if worker is None:
+                    return i, f"{address} has left the cluster"
+                seconds = time() - worker.last_seen
+                if seconds > lost_after:
+                    if i in silent_before:  # else the scheduler may have been silent itself, and have its post to read
+                        return i, f"{address} has not been heard of for {seconds:.0f} s"
+                    silent.add(i)
+            await asyncio.sleep(look_seconds)
+        return None
+
+    lost: tuple[int, str] | None = client.run_on_scheduler(watch)
+    return lost
+
+
 def wait_for(client: Any, futures: Sequence[Any], patience: float) -> None:
     """Wait until futures are computed.
 
@@ -49,7 +102,7 @@ def wait_for(client: Any, futures: Sequence[Any], patience: float) -> None:
     since: float | None = None
     while pending := [future for future in futures if future.status in ("pending", "lost")]:
         with suppress(TimeoutError, CancelledError):
-            wait(pending, timeout=LOOK_SECONDS)
+            wait(pending, timeout=max(patience / 4, 0.1))
         stuck = _task_without_worker(client, [future.key for future in pending])
         since = None if stuck is None else since or time.monotonic()
         if since is not None and time.monotonic() - since > patience:
@@ -100,7 +153,8 @@ def sole_use(client: Any, workers: Sequence[str]) -> Iterator[None]:
     """
     lock = MultiLock(list(workers), client)
     lock.id = f"{LOCK_KIND}/{client.id}/{uuid.uuid4().hex}"
-    while not lock.acquire(timeout=LOOK_SECONDS):
+    _release_of_the_gone(client)
+    while not lock.acquire(timeout=LOCK_SECONDS):
         _release_of_the_gone(client)
     try:
         yield

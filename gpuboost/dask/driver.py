@@ -7,10 +7,12 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from gpuboost.dask.cluster import silences, sole_use
+from gpuboost.dask.cluster import first_lost, silences, sole_use
 from gpuboost.dask.worker import Assignment, Work, reach, tell, train_here
 from gpuboost.errors import WorkerLostError
 from gpuboost.messages import warn
@@ -19,8 +21,8 @@ from gpuboost.peers.greeting import TOKEN_BYTES, Address
 Block = tuple[int, Any, Any, Any]
 """The first row, X, y and the weights of a partition; X that is to be read by the worker brings the others."""
 
-LOOK_SECONDS = 0.5
-"""How often the driver asks the scheduler for the workers."""
+STEP_SECONDS = 0.5
+"""On some systems an interrupt waits for so long."""
 GRACE_SECONDS = 0.5
 """How long it waits, when a worker is lost, for an error that says more."""
 FETCH_SECONDS = 300
@@ -91,22 +93,22 @@ class Driver:
         self.reports: dict[int, dict[str, Any]] = {}
         self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._ended: set[int] = set()
-        self._silent: set[int] = set()  # at the last look
-        self._next_look = 0.0
 
     def run(self, shares: Sequence[Sequence[list[Block]]], estimator: Any, work: Work) -> bytes:
         """Train, and return the model's file. Whatever happens, no task stays."""
         self.client.subscribe_topic(self.name, self._hear)
         try:
             self._submit(shares, estimator, work)
+            self._watch()
             self._bring_together()
             while len(self._ended) < len(self.workers):
                 self._step()
             model: bytes = self.futures[0].result(timeout=FETCH_SECONDS)
             return model
         finally:
-            self.client.unsubscribe_topic(self.name)
-            self.client.cancel(self.futures)  # a worker whose task is not wanted ends it
+            if self.client.status == "running":
+                self.client.unsubscribe_topic(self.name)
+                self.client.cancel(self.futures)  # a worker whose task is not wanted ends it
 
     def _submit(self, shares: Sequence[Sequence[list[Block]]], estimator: Any, work: Work) -> None:
         token = secrets.token_bytes(TOKEN_BYTES)
@@ -141,30 +143,33 @@ class Driver:
             self._lose(rank, f"{self.workers[rank]} was started anew")
         self.reports[rank] = report
 
-    def _step(self) -> None:
-        """Wait for something to happen, and look for the workers from time to time."""
-        try:
-            happened = self._events.get(timeout=max(0.0, min(LOOK_SECONDS, self._next_look - time.monotonic())))
-        except queue.Empty:
-            self._look()
-            self._next_look = time.monotonic() + LOOK_SECONDS
-        else:
-            happened()
+    def _step(self, seconds: float = STEP_SECONDS) -> None:
+        """Wait for something to happen, for a time."""
+        with suppress(queue.Empty):
+            self._events.get(timeout=seconds)()
 
-    def _look(self) -> None:
-        """Find the workers that have left, or that the scheduler has not heard of twice in a row."""
-        known = silences(self.client)
-        silent = set()
-        for rank, address in enumerate(self.workers):
-            if rank in self._ended:
-                continue
-            if address not in known:
-                self._lose(rank, f"{address} has left the cluster")
-            elif known[address] > self.options.lost_after:
-                if rank in self._silent:  # the scheduler may have been silent itself, and have its post to read first
-                    self._lose(rank, f"{address} has not been heard of for {known[address]:.0f} s")
-                silent.add(rank)
-        self._silent = silent
+    def _watch(self) -> None:
+        """Let the scheduler tell when a worker is lost."""
+        tasks = [(address, future.key) for address, future in zip(self.workers, self.futures, strict=True)]
+        self._ask(lambda: first_lost(self.client, tasks, self.options.lost_after), self._take_loss)
+
+    def _take_loss(self, loss: tuple[int, str] | None) -> None:
+        if loss is not None:
+            self._lose(*loss)
+        self._watch()  # the scheduler did not know of our tasks yet
+
+    def _ask(self, question: Callable[[], Any], take: Callable[[Any], None]) -> None:
+        """Call a function that may take long, or for ever if a worker is stopped, and take its answer when it has come."""
+
+        def ask() -> None:
+            try:
+                answer = question()
+            except Exception as error:
+                self._events.put(partial(_raise_again, error))
+            else:
+                self._events.put(partial(take, answer))
+
+        threading.Thread(target=ask, name=self.name, daemon=True).start()
 
     def _end(self, rank: int) -> None:
         """Take note that a task has ended."""
@@ -204,10 +209,9 @@ class Driver:
 
     def _bring_together(self) -> None:
         """Wait until all tasks have begun, and tell them how to reach each other."""
-        self._next_look = time.monotonic() + LOOK_SECONDS
         deadline = time.monotonic() + self.options.start_within
         while len(self.reports) < len(self.workers):
-            self._step()
+            self._step(min(STEP_SECONDS, max(0.0, deadline - time.monotonic())))
             if time.monotonic() > deadline and len(self.reports) < len(self.workers):
                 missing = ", ".join(address for rank, address in enumerate(self.workers) if rank not in self.reports)
                 raise TimeoutError(
@@ -247,19 +251,19 @@ class Driver:
         return True
 
     def _on_all(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """Run a coroutine in the event loop of every worker, and go on watching: a worker that is stopped does not answer."""
-        answers: list[dict[str, Any] | Exception] = []
-
-        def ask() -> None:
-            try:
-                answers.append(self.client.run(function, self.name, *arguments, workers=list(self.workers)))
-            except Exception as error:
-                answers.append(error)
-            self._events.put(lambda: None)
-
-        threading.Thread(target=ask, name=self.name, daemon=True).start()
+        """Run a coroutine in the event loop of every worker, and watch them meanwhile."""
+        answers: list[dict[str, Any]] = []
+        run = partial(self.client.run, function, self.name, *arguments, workers=list(self.workers), on_error="return")
+        self._ask(run, answers.append)
         while not answers:
             self._step()
-        if isinstance(answers[0], Exception):
-            raise answers[0]
+        for address, answer in answers[0].items():
+            if isinstance(answer, OSError):
+                self._lose(self.workers.index(address), f"{address} does not answer: {answer}")
+            if isinstance(answer, Exception):
+                raise answer
         return answers[0]
+
+
+def _raise_again(error: Exception) -> None:
+    raise error

@@ -19,6 +19,7 @@ from gpuboost.dask.partitions import Partition, compare_shapes, partitions_of
 from gpuboost.dask.placement import by_holders, holders_of, in_stretches
 from gpuboost.dask.worker import Work
 from gpuboost.errors import WorkerLostError
+from gpuboost.estimators.parameters import TrainingParameters
 from gpuboost.estimators.parts import fit_worker
 from gpuboost.estimators.predictor import take_over
 from gpuboost.inputs.parameters import check_choice, check_integer, evaluation_tuples
@@ -194,8 +195,8 @@ def _estimator(estimator: Any, algorithm: str, device: str | int, parameters: di
         model = new_estimator(algorithm, device, parameters)
     elif parameters:
         raise TypeError(f"estimator has its own parameters, got {sorted(parameters)} beside it")
-    elif not hasattr(estimator, "_check_parameters"):
-        raise TypeError(f"estimator must be a classifier of gpuboost, got a {type(estimator).__name__}")
+    elif not isinstance(estimator, TrainingParameters):
+        raise TypeError(f"estimator must be one of a single boosting algorithm, got a {type(estimator).__name__}")
     else:
         model = copy.copy(estimator)
         if device != "auto":

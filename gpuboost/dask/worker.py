@@ -1,7 +1,7 @@
 """What runs on a worker of Dask: the task that trains, and what its event loop answers meanwhile.
 
-The task opens its links, reports where it can be reached, waits until the driver has the reports of all, connects and trains.
-All that a worker keeps of a training is the task's `Seat`, which goes with the task.
+The task opens its links, reports where it can be reached, takes its rows, waits until the driver has the reports of all,
+connects and trains. All that a worker keeps of a training is the task's `Seat`, which goes with the task.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class Seat:
 
     def __enter__(self) -> Seat:
         asyncio.run_coroutine_threadsafe(self._sit_down(), self.worker.loop.asyncio_loop).result()
+        self.worker.log_event(self.assignment.run, self.report())
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -105,12 +106,12 @@ class Seat:
 
     async def _end_if_unwanted(self) -> None:
         """End the training when nobody wants the task's result any more: it was cancelled, or its client has gone."""
-        while True:
-            task = self.worker.state.tasks.get(self._key)
-            if task is None or task.state not in ("executing", "long-running"):
+        try:
+            while (task := self.worker.state.tasks.get(self._key)) and task.state in ("executing", "long-running"):
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            if not self._has_ended:
                 self.abort(RuntimeError("the training was ended from outside"))
-                return
-            await asyncio.sleep(LOOK_SECONDS)
 
     def abort(self, error: Exception) -> None:
         """Let the task raise ``error`` in the call of its peers that it is in, or in its next one."""
@@ -135,7 +136,6 @@ class Seat:
 
     def connect(self) -> Links | CommLinks:
         """Wait until the driver has heard of all workers, and connect to them."""
-        self.worker.log_event(self.assignment.run, self.report())
         self._told.wait()
         if self._failure is not None:
             raise self._failure
@@ -176,7 +176,7 @@ def train_here(assignment: Assignment, estimator: Any, blocks: list[Any], work: 
     """
     worker = get_worker()
     rank = assignment.rank
-    if worker.address != assignment.workers[rank]:
+    if worker.address != assignment.workers[rank]:  # somebody else has moved the task
         raise WorkerLostError(rank, START)
     estimator = prepared(estimator, rank, worker.state.nthreads)
     with Seat(worker, assignment) as seat:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from gpuboost.errors import WorkerLostError, WorkersPartedError
 from gpuboost.peers.base import Call, parted
 
-HEAD = Struct("<4sB3xIQQ")
+HEAD = Struct("<4sIIQQ")
 MAGIC = b"gpb1"
 MAX_TEXT = 1 << 16
 """Bytes of a text. That of a call grows with the number of workers, by the bounds of `Peers.reduce_scatter`."""

@@ -22,7 +22,7 @@ from gpuboost.dask.worker import SEATS
 def cluster(n_workers: int, *, processes: bool, **options: Any) -> Iterator[Client]:
     """Return a client of workers that are processes, or threads of this one."""
     with (
-        dask.config.set({"distributed.admin.log-format": "%(message)s", "logging.distributed": "critical"}),
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),  # else a worker killed twice is given up
         LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,

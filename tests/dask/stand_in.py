@@ -14,7 +14,6 @@ import numpy as np
 
 from gpuboost.peers.base import Peers
 from gpuboost.peers.local_rows import LocalRows
-from gpuboost.persistence.model_file import to_bytes
 
 
 def train(estimator: Any, local: LocalRows, peers: Peers) -> bytes:
@@ -23,6 +22,8 @@ def train(estimator: Any, local: LocalRows, peers: Peers) -> bytes:
     estimator.device = "numpy"
     in_lockstep = InLockstep(peers)
     estimator.callbacks = [*(estimator.callbacks or ()), in_lockstep]
+    from gpuboost.persistence.model_file import to_bytes
+
     estimator.fit(X, y, weight, [one if one[2] is not None else one[:2] for one in sets] or None)
     return bytes(to_bytes(estimator))
 
@@ -82,6 +83,15 @@ def together(parts: list[Any]) -> Any:
 
         return pa.concat_tables(parts)
     return np.concatenate(parts)
+
+
+class Anything:
+    """In the place of an estimator, for work that needs none: workers have little to import."""
+
+    callbacks = None
+
+    def set_params(self, **parameters: Any) -> Anything:
+        return self
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,11 @@ from gpuboost.dask.fitting import Data, fit_with_retries
 from gpuboost.errors import WorkerLostError, WorkersPartedError
 from gpuboost.persistence.model_file import to_bytes
 from tests.dask.clusters import addresses, cluster, is_at_rest, wait_until
-from tests.dask.stand_in import DiesOnce, Rounds
+from tests.dask.stand_in import Anything, DiesOnce, Rounds, calls
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the signals are those of POSIX")
 
 N_WORKERS = 3
-ANY = gpuboost.AdaBoostMHClassifier()
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,7 @@ def client(shared_client: Client) -> Iterator[Client]:
 
 
 def train(client: Client, work: Callable[..., bytes], **options: Any) -> bytes:
-    return train_on_workers(client, {worker: [[]] for worker in addresses(client)}, ANY, Options(**options), work)
+    return train_on_workers(client, {worker: [[]] for worker in addresses(client)}, Anything(), Options(**options), work)
 
 
 def test_all_goes_well(client: Client) -> None:
@@ -93,13 +92,14 @@ def test_harm_at_any_moment(client: Client, rank: int, at: int) -> None:
 def test_a_stopped_worker_is_lost_after_the_limit(client: Client, tmp_path: Path, links: str) -> None:
     stopped = addresses(client)[1]
     started = time.monotonic()
+    pid = tmp_path / "pid"
     try:
         with pytest.raises(WorkerLostError, match="has not been heard of for") as raised:
-            train(client, Rounds(20, 1, 5, "SIGSTOP", str(tmp_path / "pid")), lost_after=2, links=links)
+            train(client, Rounds(20, 1, 5, "SIGSTOP", str(pid)), lost_after=2, links=links)
         assert 2 <= time.monotonic() - started < 4.5
         assert raised.value.worker == 1
     finally:
-        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        os.kill(int(pid.read_text()), signal.SIGKILL)
     wait_until(lambda: stopped not in addresses(client) and len(addresses(client)) == N_WORKERS, 20)
     assert train(client, Rounds(2)) == b"6"
 
@@ -200,14 +200,12 @@ def test_data_that_went_with_a_worker_are_an_error(client: Client, tmp_path: Pat
     data = Data(client, [(parts, da.from_array(y, chunks=10), None)], 0.5)
     message = "no worker may compute" if are_computed else "was only in the memory of a worker that has gone"
     with pytest.warns(RuntimeWarning), pytest.raises(RuntimeError, match=message):
-        fit_with_retries(data, ANY, Options(), 1, None, Rounds(20, 1, 5, "SIGKILL"))
+        fit_with_retries(data, Anything(), Options(), 1, None, Rounds(20, 1, 5, "SIGKILL"))
 
 
 @pytest.mark.slow
 def test_a_cluster_that_encrypts(tmp_path: Path) -> None:
     """The workers are linked by Dask's connections, which encrypt."""
     pytest.importorskip("cryptography")
-    from tests.dask.stand_in import calls
-
     with cluster(2, processes=False, security=True, protocol="tls://") as client:
         assert train(client, calls) == b"CommLinks"
