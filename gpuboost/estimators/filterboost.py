@@ -66,7 +66,8 @@ class FilterBoostClassifier(SingleLabelClassifier):
     edge_estimate : {"weighting", "egbstop", "nas"}, default "weighting"
         How a tree's edge is estimated for "vote": on ``estimation_examples`` rows, each with its weight (section 2.5); or, as
         in algorithm 2, on as many filtered rows as it takes to know it within a relative error ``tau``, by empirical Bernstein
-        stopping or by nonmonotonic adaptive sampling. The latter two are for theory: small edges take millions of rows.
+        stopping or by nonmonotonic adaptive sampling. The latter two are for theory: an edge takes rows by its inverse square,
+        so that trees of many ``examples_per_round``, which have larger edges, need fewer rows in all.
     target_error : float, optional
         Training ends as soon as the error is proven to be at most that, on rows drawn independently.
     delta : float, default 0.05
@@ -81,7 +82,7 @@ class FilterBoostClassifier(SingleLabelClassifier):
     n_bin_rows : int, default 100000
         The cuts of the columns are the quantiles of that many rows from the beginning of the stream.
     kept_bytes : int, default 1000000000
-        Of rows that come again the codes and scores are kept up to this size, so that only new trees are added to them.
+        Of rows that come again codes, scores and weights are kept up to this size, so that only new trees are added to them.
 
     Attributes
     ----------

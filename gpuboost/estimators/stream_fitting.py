@@ -66,8 +66,7 @@ class StreamFit:
             if estimator.draw in ("resample", "all"):
                 return self._train_on_set(backend, sample, evaluation, encoder)
             rows = sample.X if len(sample.rows) == len(sample.X) else sample.X[sample.rows]
-            weight = None if (sample.weights == sample.weights[0]).all() else to_unit_scale(sample.weights)
-            source = ArraySource(rows, sample.target, weight, shuffle=estimator._seed % 2**32)
+            source = ArraySource(rows, sample.target, _unequal(sample.weights), shuffle=estimator._seed % 2**32)
             with self._reader(source) as reader:
                 steps = (_unchanged(step) for step in reader)
                 return self._train(backend, steps, evaluation, encoder)
@@ -159,7 +158,9 @@ class StreamFit:
         estimator, n_classes = self.estimator, len(encoder.classes)
         if self.previous is None:
             self._set_cuts(sample.fit_bins(estimator.max_bins, usable_threads(estimator.n_jobs)), n_classes)
-        rows = Labelled(sample.X[sample.rows], sample.target, to_unit_scale(sample.weights), 0, 0)
+        weight = _unequal(sample.weights)
+        weight = np.broadcast_to(1.0, len(sample.target)) if weight is None else weight
+        rows = Labelled(sample.X[sample.rows], sample.target, weight, 0, 0)
         mapper = estimator._model.bin_mapper
         examples = FixedSet(rows, backend, mapper, n_classes, weighting=estimator.weighting, seed=estimator._seed)
         return self._boost(backend, examples, evaluation, encoder)
@@ -217,6 +218,11 @@ def _cuts(head: list[Labelled], n_rows: int, max_bins: int, n_threads: int) -> B
     exists = weight > 0
     units[exists] = integer_weights(*split_weights(weight[exists]))
     return BinMapper.fit(X, max_bins=max_bins, integer_weights=units, n_threads=n_threads)
+
+
+def _unequal(weights: Floats) -> Floats | None:
+    """Return weights of up to 1; None if all are the same."""
+    return None if (weights == weights[0]).all() else to_unit_scale(weights)
 
 
 def _unchanged(step: Step) -> Labelled:

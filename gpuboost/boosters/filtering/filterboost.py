@@ -25,7 +25,7 @@ from gpuboost.learners.grown_tree import GrownTree
 
 PAPER_SMOOTHING, FRESH_SMOOTHING = 1e-6, 0.01
 MOST_COMPLETE = 1 << 19
-"""Newton steps are those of at most so many of the rows that a round trains on."""
+"""Newton steps are those of at most so many of the rows among which a round finds its training rows, and of none twice."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
-from gpuboost.backends.label_weights import WEIGHT_BITS, in_units, label_weights, margins_to_others
+from gpuboost.backends.label_weights import WEIGHT_BITS, LabelWeights, in_units, label_weights, margins_to_others
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.filtering.draw import Chunk, Draw, Part
 from gpuboost.boosters.filtering.edges import TargetError
@@ -66,17 +66,22 @@ class FixedSet:
         chunk = self.chunk
         for tree in self.trees[chunk.n_trees :]:
             self.backend.add_scores(chunk.scores, chunk.leaf_index(self.backend, tree), tree.values)
+            chunk.weights = None  # another model weighs the rows differently
         chunk.n_trees = len(self.trees)
 
     def _whole(self) -> Part:
         self._catch_up()
-        chunk = self.chunk
+        if self.chunk.weights is None:
+            self.chunk.weights = self._weigh()
+        return Part(self.chunk, 0, self.chunk.weights)
+
+    def _weigh(self) -> LabelWeights:
+        scores, target = self.chunk.scores, self.chunk.target
         if self.weighting != "exponential":
-            weights = self.backend.weigh_labels(chunk.scores, chunk.target, self.weighting, 0, len(chunk.target))
-            return Part(chunk, 0, weights)
-        scores = self.backend.get(chunk.scores)
-        q = exponential(scores, chunk.target)
-        return Part(chunk, 0, label_weights(scores, chunk.target, "logistic")._replace(q=q, total=q.sum(axis=1)))
+            return self.backend.weigh_labels(scores, target, self.weighting, 0, len(target))
+        on_host = self.backend.get(scores)
+        q = exponential(on_host, target)
+        return label_weights(on_host, target, "logistic")._replace(q=q, total=q.sum(axis=1))
 
 
 def exponential(scores: Floats, target: IntArray) -> IntArray:
