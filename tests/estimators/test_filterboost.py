@@ -573,5 +573,5 @@ def test_memory_does_not_grow_with_the_rows() -> None:
         assert done.returncode == 0, done.stderr
         return int(done.stdout)
 
-    few, many = peak(400_000), peak(2_000_000)
+    few, many = peak(200_000), peak(1_000_000)
     assert many <= 1.1 * few
