@@ -15,8 +15,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from gpuboost.errors import DeviceLostError, DeviceMemoryError, DeviceUnavailableError, ModelFormatError, StreamError
-from gpuboost.messages import did_you_mean
-from gpuboost.registry import ALGORITHMS, COMPOSITES, __version__, estimator_class, estimator_modules
+from gpuboost.estimators.by_name import new_estimator
+from gpuboost.registry import ALGORITHMS, COMPOSITES, __version__, estimator_modules
 
 if TYPE_CHECKING:
     from gpuboost.active.learner import ActiveLearner
@@ -65,6 +65,7 @@ MODULES = (
     "boosters",
     "codes",
     "costs",
+    "dask",
     "datasets",
     "ensemble",
     "estimators",
@@ -140,18 +141,7 @@ def fit(
     DeviceUnavailableError
         If the device was asked for and cannot be used.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(
-            f"algorithm must be one of {sorted(ALGORITHMS)}, got {algorithm!r}{did_you_mean(str(algorithm), ALGORITHMS)}"
-        )
-    estimator = estimator_class(ALGORITHMS[algorithm].estimator)
-    known = estimator().get_params()
-    unknown = sorted(set(params) - set(known))
-    if unknown:
-        hint = did_you_mean(unknown[0], known)
-        raise ValueError(f"{estimator.__name__} has no parameter {unknown[0]!r}{hint}; it has {sorted(known)}")
-    model = estimator(**params)
-    model.device = device  # an estimator that does not declare it has it, too
+    model = new_estimator(algorithm, device, params)
     fitted: BoostingClassifier = model.fit(X, y, sample_weight=sample_weight, eval_set=eval_set)
     return fitted
 

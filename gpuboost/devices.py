@@ -10,14 +10,17 @@ from numbers import Integral
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import availability
 from gpuboost.backends.cuda.availability import DeviceProblem
+from gpuboost.backends.divided import DividedGrowth
+from gpuboost.backends.sharded import ShardedBackend
 from gpuboost.errors import DeviceUnavailableError
 from gpuboost.messages import warn
+from gpuboost.peers.base import ALONE, Peers
 
 EXPECTED = 'expected "auto", "cpu", "numpy", "cuda", "cuda:<number>" or a CUDA device number'
 
 
-def open_backend(device: str | int, n_jobs: int | None = None) -> Backend:
-    """Return the backend for ``device``.
+def open_backend(device: str | int, n_jobs: int | None = None, peers: Peers = ALONE) -> Backend:
+    """Return the backend for ``device``, for a part of the rows if there are peers that have the others.
 
     Parameters
     ----------
@@ -26,14 +29,28 @@ def open_backend(device: str | int, n_jobs: int | None = None) -> Backend:
         current CUDA device), "cuda:1" and 1 never fall back on another.
     n_jobs : int or None
         Threads of the CPU backend.
+    peers : Peers
 
     Raises
     ------
     ValueError
-        If ``device`` is none of the known names.
+        If ``device`` is none of the known names, or stands for devices of different kinds on the workers.
     DeviceUnavailableError
         If it names a CUDA device that cannot be used.
     """
+    local = open_local(device, n_jobs)
+    if peers.size == 1:
+        return local
+    kinds = [kind.decode() for kind in peers.gather(type(local).__name__.encode(), "kind of backend")]
+    if len(set(kinds)) > 1:
+        local.close()
+        others = ", ".join(f"worker {rank} {kind}" for rank, kind in enumerate(kinds))
+        raise ValueError(f'device={device!r} must be of one kind on all workers, but is {others}; say device="cpu" or "cuda"')
+    return ShardedBackend(local, peers)
+
+
+def open_local(device: str | int, n_jobs: int | None) -> DividedGrowth:
+    """Return the backend for ``device`` on this machine, see `open_backend`."""
     if isinstance(device, Integral) and not isinstance(device, bool):
         if device < 0:
             raise ValueError(f"device must not be negative, got {device!r}; {EXPECTED}")
@@ -58,7 +75,7 @@ def open_backend(device: str | int, n_jobs: int | None = None) -> Backend:
     return OPENERS[match[1]](None if match[2] is None else int(match[2]))
 
 
-def open_cuda(index: int | None) -> Backend:
+def open_cuda(index: int | None) -> DividedGrowth:
     """Return the backend of CUDA device ``index``, or of the current one.
 
     Raises
@@ -80,7 +97,7 @@ def open_cuda(index: int | None) -> Backend:
     return CudaBackend(CupyGpu(availability.current_device() if index is None else index))
 
 
-OPENERS: dict[str, Callable[[int | None], Backend]] = {"cuda": open_cuda}
+OPENERS: dict[str, Callable[[int | None], DividedGrowth]] = {"cuda": open_cuda}
 """How to open the backends of devices that have numbers; None is the current one."""
 
 told: set[DeviceProblem] = set()

@@ -23,6 +23,33 @@ class StreamError(RuntimeError):
     """A source of rows has failed, ended too early or changed in the middle. The message names the row and the batch."""
 
 
+class WorkersPartedError(RuntimeError):
+    """The workers of a training do not make the same call. The message names two of them and what each asks for."""
+
+
+class WorkerLostError(RuntimeError):
+    """A worker of a training has failed, ended or gone silent.
+
+    Attributes
+    ----------
+    worker : int
+        Its rank.
+    what : str
+        The name of the call in which another worker noticed it.
+    how : str
+        What is known beside that, for instance its address; may be empty.
+    """
+
+    def __init__(self, worker: int, what: str, how: str = "") -> None:
+        super().__init__(worker, what, how)  # these arguments, so that it can be pickled
+        self.worker = worker
+        self.what = what
+        self.how = how
+
+    def __str__(self) -> str:
+        return f"worker {self.worker} was lost, as was noticed in {self.what!r}{self.how and ': ' + self.how}"
+
+
 def is_interrupt(error: BaseException | None) -> bool:
     """Whether ``error`` is an interrupt, or came of one.
 

@@ -39,6 +39,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.peers.base import ALONE, Peers, agree
+
 CHANNEL_BITS = 30
 """No channel's sum exceeds ``2**CHANNEL_BITS - 1`` in magnitude."""
 
@@ -93,7 +95,7 @@ def final_shift(first: int, largest_sum: int, n_rows: int) -> int:
     return first - drop
 
 
-def split_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def split_weights(weights: NDArray[np.float64], peers: Peers = ALONE) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Split positive sample weights into an integer repeat and a real factor.
 
     If all weights are integer multiples (up to `MAX_REPEAT`) of the smallest one, to 12 digits, they are repetitions: the
@@ -104,6 +106,8 @@ def split_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDAr
     ----------
     weights : ndarray of float64, shape (n_rows,)
         Positive and finite.
+    peers : Peers
+        The workers whose rows' weights these are a part of.
 
     Returns
     -------
@@ -111,38 +115,61 @@ def split_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDAr
     weight_scale : ndarray of float64, shape (n_rows,)
         In (0, 1].
     """
-    smallest, largest = float(weights.min()), float(weights.max())
+    # The reciprocal of a smallest weight would be rounded: the largest of the negatives is exact, and -0.0 does not occur.
+    extremes = np.array([weights.max(initial=0.0), -weights.min() if len(weights) else -np.inf])
+    largest, smallest = (peers.max(extremes, "largest and smallest weight") * [1.0, -1.0]).tolist()
+    agree(peers, "largest and smallest weight", largest, smallest)
     if largest <= smallest * (MAX_REPEAT + 0.5):
         ratio = weights / smallest
         multiple = np.rint(ratio)
-        if np.all(np.abs(ratio - multiple) <= 1e-12 * multiple):
+        is_other = np.array([bool((np.abs(ratio - multiple) > 1e-12 * multiple).any())]).astype(np.uint8)
+        has_others = bool(peers.max(is_other, "whether weights are multiples")[0])
+        agree(peers, "whether weights are multiples", has_others)
+        if not has_others:
             return multiple.astype(np.int32), np.ones(len(weights))
     return np.ones(len(weights), np.int32), np.maximum(weights / largest, STATE_FLOOR)
 
 
-def row_counts(frequency_weight: NDArray[np.int32], weight_scale: NDArray[np.float64]) -> NDArray[np.int32]:
+def row_counts(
+    frequency_weight: NDArray[np.int32], weight_scale: NDArray[np.float64], peers: Peers = ALONE
+) -> NDArray[np.int32]:
     """Return the rows' weights as integers that add up to less than ``2**CHANNEL_BITS``, by the shift rule.
 
     Parameters
     ----------
     frequency_weight, weight_scale : ndarray, shape (n_rows,)
         From `split_weights`.
+    peers : Peers
+        The workers whose rows are added up.
     """
 
     def units(shift: int) -> NDArray[np.integer[Any]]:
         return frequency_weight * np.rint(np.ldexp(weight_scale, shift)).astype(np.int64)
 
-    first = first_shift(float(weight_scale.max()))
-    n_rows = int(frequency_weight.sum(dtype=np.int64))
-    return units(final_shift(first, int(units(first).sum()), n_rows)).astype(np.int32)
+    first = first_shift(largest_of(weight_scale, peers))
+    sums = np.array([units(first).sum(), frequency_weight.sum(dtype=np.int64)])
+    total, n_rows = peers.sum(sums, "row weights and number of rows").tolist()
+    shift = final_shift(first, total, n_rows)
+    agree(peers, "unit of the rows' counts", shift)
+    return units(shift).astype(np.int32)
 
 
-def integer_weights(frequency_weight: NDArray[np.int32], weight_scale: NDArray[np.float64]) -> NDArray[np.int64]:
+def largest_of(values: NDArray[np.float64], peers: Peers) -> float:
+    """Return the largest of the workers' values, none of which is negative; 0 if there are none."""
+    return float(peers.max(np.array([values.max(initial=0.0)]), "largest weight")[0])
+
+
+def integer_weights(
+    frequency_weight: NDArray[np.int32], weight_scale: NDArray[np.float64], peers: Peers = ALONE
+) -> NDArray[np.int64]:
     """Return integer row weights for counting (quantile cuts, error rates).
 
     Repeats are returned as they are; real factors become multiples of ``2**-30`` of the largest weight, at least 1.
     """
-    if bool(np.all(weight_scale == 1.0)):
+    own = np.array([(weight_scale != 1.0).any()]).astype(np.uint8)
+    are_real = bool(peers.max(own, "whether weights are real")[0])
+    agree(peers, "whether weights are real", are_real)
+    if not are_real:
         return frequency_weight.astype(np.int64)
     units = np.rint(weight_scale * 2.0**30).astype(np.int64)
     return np.maximum(units, 1)

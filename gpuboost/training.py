@@ -20,6 +20,7 @@ from gpuboost.boosters.base import Booster, Problem, Round, RowState
 from gpuboost.costs.matrix import average_cost
 from gpuboost.errors import DeviceLostError, is_interrupt
 from gpuboost.learners.grown_tree import GrownTree
+from gpuboost.peers.base import agree, mark
 from gpuboost.progress import Callback, Display, History, Progress
 from gpuboost.stopping import Stopping
 from gpuboost.tree import Tree
@@ -56,7 +57,9 @@ class WatchedSet:
         self.problem, self.state, self.costs = problem, state, costs
         self.target: Device = backend.put(problem.target if problem.single_label else problem.signs)
         self.weights: Device = backend.put(weights)
-        self.total = int(weights.sum()) * (1 if problem.single_label else problem.n_classes)
+        total = backend.peers.sum(weights.sum(keepdims=True), "weight of a set")
+        agree(backend.peers, "weight of a set", total)
+        self.total = int(total[0]) * (1 if problem.single_label else problem.n_classes)
         self.scores: Device = backend.put(np.zeros((len(problem.target), problem.n_classes)))
 
     def apply(self, trees: Sequence[Tree]) -> list[GrownTree]:
@@ -181,8 +184,8 @@ def train(
             result.rounds.append([grown.tree for grown in step.trees])
             display.show(len(result.rounds), {key: values[-1] for key, values in result.history.items()})
             progress = Progress(len(result.rounds), result.history, lambda: model_of(so_far(result)))
-            asked_to_stop = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
-            reason = reason_to_end(result, n_rounds, stopping, criterion, asked_to_stop > 0)
+            asked = sum(bool(callback(progress)) for callback in callbacks)  # all of them are called
+            reason = reason_to_end(result, n_rounds, stopping, criterion, somebody_asks(asked, problem, row))
             if reason:
                 break
         result.reason = reason or booster.ended or "the weak learner has nothing left to learn"
@@ -235,6 +238,15 @@ def reason_to_end(
     if asked_to_stop:
         return "a callback asked to stop"
     return "n_estimators reached" if len(result.rounds) >= n_rounds else ""
+
+
+def somebody_asks(n_callbacks: int, problem: Problem | None, row: dict[str, Any]) -> bool:
+    """Return whether callbacks have asked to stop, here or on another worker, which must have the same numbers of the round."""
+    if problem is None or problem.backend.peers.size == 1:
+        return n_callbacks > 0
+    numbers = {name: value for name, value in row.items() if name != "seconds"}
+    asked = problem.backend.peers.sum(np.array([n_callbacks]), f"who asks to stop after a round of {mark(str(numbers))}")
+    return bool(asked[0])
 
 
 def what_is_lost(n_rounds: int) -> str:

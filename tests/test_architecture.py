@@ -31,6 +31,7 @@ gpuboost.__main__
 gpuboost.cli
 gpuboost
 gpuboost.demo gpuboost.doctor
+gpuboost.dask
 gpuboost.active
 gpuboost.estimators
 gpuboost.export gpuboost.persistence gpuboost.plotting
@@ -46,8 +47,8 @@ gpuboost.backends.reference gpuboost.backends.cpu gpuboost.backends.cuda
 gpuboost.backends
 gpuboost.datasets gpuboost.ensemble gpuboost.links
 gpuboost.tree gpuboost.binning
-gpuboost.fixedpoint gpuboost.exactmath
-gpuboost.extras gpuboost.messages gpuboost.registry
+gpuboost.fixedpoint gpuboost.exactmath gpuboost.exactsum
+gpuboost.extras gpuboost.messages gpuboost.registry gpuboost.peers
 gpuboost.errors gpuboost.array_types gpuboost.streams.contract
 """
 ORDER = {name: number for number, line in enumerate(LAYERS.split("\n")) for name in line.split()}

@@ -24,6 +24,7 @@ from gpuboost.backends.label_weights import LabelWeights, label_weights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
 from gpuboost.binning import BinMapper, BinnedMatrix, bin_block
 from gpuboost.ensemble import Ensemble
+from gpuboost.peers.base import ALONE, Peers
 from gpuboost.tree import Tree
 
 
@@ -36,11 +37,14 @@ class Backend(ABC):
     reads_device_arrays: bool = False
     """Whether `encode` takes arrays that lie on a CUDA device."""
 
+    peers: Peers = ALONE
+    """The workers that train together, each on a part of the rows, see `gpuboost.backends.sharded`."""
+
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def load(self, matrix: BinnedMatrix) -> Device:
-        """Return ``matrix`` made ready for training and prediction on the device."""
+        """Return ``matrix`` made ready for training and prediction on the device. It says its ``n_rows``."""
 
     @abstractmethod
     def put(self, array: NDArray[Any]) -> Device:

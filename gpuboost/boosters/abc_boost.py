@@ -13,7 +13,6 @@ from gpuboost.backends.statistics import Counts, SoftmaxSteps
 from gpuboost.boosters.base import Booster, Metric, Problem, Round
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.boosters.softmax import Pairs, Probabilities, multipliers
-from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.newton_trees import grow_newton_trees
 
 LARGEST_STEP = 50.0
@@ -66,13 +65,13 @@ class ABCBoost(Booster[Probabilities]):
     def rounds(self, problem: Problem, state: Probabilities, n_rounds: int) -> Iterator[Round]:
         backend, data, n_classes = problem.backend, problem.data, problem.n_classes
         counts = Counts(backend.put(problem.frequency_weight), self.min_samples_leaf)
-        weights = backend.put(row_counts(problem.frequency_weight, problem.weight_scale)) if self.loss == "mart" else None
+        weights = backend.put(problem.row_counts) if self.loss == "mart" else None
         base, t = self.first_base if self.base_class == "search" else self.base_class, n_rounds
         while state.summary().largest_miss >= FITTED:
             candidates = self.candidates(state) if self.base_class == "search" and t % self.gap == 0 else []
             pairs = class_pairs(n_classes, candidates or ([] if base is None else [base]))
             stats, (g_shift, h_shift) = state.statistics(pairs, counts, weights)
-            scope = self.sampling.draw(t, backend, data, stats)
+            scope = self.sampling.draw(t, problem, stats)
             grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes, scope)
             steps = self.steps(grown.gradient, grown.curvature, h_shift - g_shift, n_classes, has_base=pairs[0, 0] >= 0)
             batch = SoftmaxSteps(grown.leaf_indices, pairs, multipliers(steps))

@@ -69,7 +69,7 @@ class AdaBoostMH(Booster[ExponentialWeights]):
         for t in itertools.count(n_rounds):
             if overshoots and loss > 1.0:
                 return
-            scope = self.sampling.draw(t, backend, data, stats)
+            scope = self.sampling.draw(t, problem, stats)
             weak = self.learner(backend, data, stats, scope)
             if weak.edge == 0 and scope.is_whole:  # where it was a part of all, another part may say more
                 return

@@ -15,6 +15,8 @@ from gpuboost import fixedpoint
 from gpuboost.backends.base import Backend
 from gpuboost.backends.statistics import Device
 from gpuboost.learners.grown_tree import GrownTree
+from gpuboost.peers.base import agree
+from gpuboost.peers.rows import RowOrder
 from gpuboost.tree import Tree
 
 Metric: TypeAlias = float | list[float]
@@ -36,6 +38,8 @@ class Problem:
         Integer row weights, see `gpuboost.fixedpoint.split_weights`.
     weight_scale : ndarray of float64, shape (n_rows,)
         Real row weights in (0, 1]; all 1 where the integer weights say everything.
+    order : RowOrder, optional
+        Where the rows stand among those of all workers; without it all rows are here.
     """
 
     backend: Backend
@@ -44,6 +48,7 @@ class Problem:
     n_classes: int
     frequency_weight: NDArray[np.int32]
     weight_scale: NDArray[np.float64]
+    order: RowOrder | None = None
 
     @property
     def single_label(self) -> bool:
@@ -57,10 +62,28 @@ class Problem:
         signs[(np.arange(len(self.target)), self.target) if self.single_label else self.target] = 1
         return signs
 
-    @cached_property
+    @property
     def integer_weights(self) -> NDArray[np.int64]:
         """The row weights as integers, for counting errors, see `gpuboost.fixedpoint.integer_weights`."""
-        return fixedpoint.integer_weights(self.frequency_weight, self.weight_scale)
+        return fixedpoint.integer_weights(self.frequency_weight, self.weight_scale, self.backend.peers)
+
+    @property
+    def n_rows(self) -> int:
+        """The rows of all workers, counted with their integer weights."""
+        peers, own = self.backend.peers, self.frequency_weight.sum(dtype=np.int64, keepdims=True)
+        n_rows = int(peers.sum(own, "number of rows")[0])
+        agree(peers, "number of rows", n_rows)
+        return n_rows
+
+    @property
+    def row_counts(self) -> NDArray[np.int32]:
+        """The row weights as integers whose sum is that of a channel at most, see `gpuboost.fixedpoint.row_counts`."""
+        return fixedpoint.row_counts(self.frequency_weight, self.weight_scale, self.backend.peers)
+
+    @property
+    def row_order(self) -> RowOrder:
+        """Where the rows stand among those of all workers."""
+        return self.order or RowOrder.alone(len(self.target))
 
     def apply(self, tree: Tree) -> GrownTree:
         """Let the rows go through a tree."""

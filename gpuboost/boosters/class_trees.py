@@ -77,7 +77,7 @@ class ClassTreeBooster(Booster[LabelWeights]):
         learner, counts = ClassTree(self.max_leaf_nodes), leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
         stats = state.statistics(counts)
         for t in itertools.count(n_rounds):
-            scope = self.sampling.draw(t, backend, data, stats)
+            scope = self.sampling.draw(t, problem, stats)
             grown = learner(backend, data, stats, scope)
             sums, _ = grown.leaf_sums(backend, stats)
             correct, total = correct_weight(sums), stats.total
@@ -97,7 +97,7 @@ class ClassTreeBooster(Booster[LabelWeights]):
     def is_last_round(self, problem: Problem, state: LabelWeights, trees: Sequence[GrownTree], t: int) -> bool:
         backend, data, [grown] = problem.backend, problem.data, trees
         stats = state.statistics(leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling))
-        scope = self.sampling.draw(t, backend, data, stats)
+        scope = self.sampling.draw(t, problem, stats)
         sums, _ = grown.leaf_sums(backend, stats)
         if grown.tree.n_leaves == 1:  # with other parameters or rows there may be a split now
             grown = ClassTree(self.max_leaf_nodes)(backend, data, stats, scope)

@@ -42,7 +42,7 @@ class ExponentialWeights:
         self.state: Device = backend.put_one_hot(initial) if one_hot else backend.put(initial)
         self.signs: Device = backend.put(problem.signs)
         self.frequency_weight: Device = backend.put(problem.frequency_weight)
-        self.n_rows = int(problem.frequency_weight.sum(dtype=np.int64))
+        self.n_rows = problem.n_rows
         self.maximum: SupportsFloat = backend.maximum(self.state)
         self.scale = 0  # the true weights are the state times 2**scale
         self.limit: Device = backend.put(initial.copy()) if capped else None

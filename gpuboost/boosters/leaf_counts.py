@@ -9,7 +9,7 @@ import numpy as np
 from gpuboost.backends.statistics import Counts
 from gpuboost.boosters.base import Problem
 from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
-from gpuboost.fixedpoint import row_counts
+from gpuboost.peers.base import agree
 
 
 def leaf_counts(problem: Problem, fraction: float, sampling: Sampling = NO_SAMPLING) -> Counts | None:
@@ -20,6 +20,8 @@ def leaf_counts(problem: Problem, fraction: float, sampling: Sampling = NO_SAMPL
     """
     if fraction == 0:
         return None
-    counts = row_counts(problem.frequency_weight, problem.weight_scale)
-    minimum = max(1, math.ceil(fraction * sampling.subsample * int(counts.sum(dtype=np.int64))))
-    return Counts(problem.backend.put(counts), minimum)
+    backend, counts = problem.backend, problem.row_counts
+    total = int(backend.peers.sum(counts.sum(dtype=np.int64, keepdims=True), "sum of the rows' counts")[0])
+    minimum = max(1, math.ceil(fraction * sampling.subsample * total))
+    agree(backend.peers, "smallest leaf", minimum)
+    return Counts(backend.put(counts), minimum)

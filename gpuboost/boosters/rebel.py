@@ -62,7 +62,7 @@ class Rebel(Booster[ExponentialWeights]):
         stats = state.statistics(counts)
         loss, t, is_first = state.loss(stats), n_rounds, n_rounds == 0
         while True:
-            scope = WHOLE if is_first else self.sampling.draw(t, backend, data, stats)
+            scope = WHOLE if is_first else self.sampling.draw(t, problem, stats)
             grown = constant(backend, data, stats) if is_first else learner(backend, data, stats, project, scope)
             lowers = grown.loss < stats.total
             if lowers or not scope.is_whole:  # where it was a part of all, another part may say more

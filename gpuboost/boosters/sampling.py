@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +15,13 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import WHOLE, GrowthScope
 from gpuboost.backends.statistics import Device, Stats
+from gpuboost.boosters.base import Problem
+from gpuboost.peers.base import agree
+from gpuboost.peers.rows import RowOrder
 
 Numbers = NDArray[np.intp]
-ROWS, FEATURES = 0, 1
-"""What is drawn: each has random numbers of its own."""
+ROWS, FEATURES, HOLD_OUT = 0, 1, 2
+"""What is drawn: each has random numbers of its own. A hold-out is drawn once, as in round 0."""
 
 
 @dataclass(frozen=True)
@@ -55,25 +57,34 @@ class Sampling:
         """Whether every tree is grown from everything."""
         return min(self.weight_trim, self.max_features, self.subsample) >= 1.0
 
-    def draw(self, t: int, backend: Backend, data: Device, stats: Stats) -> GrowthScope:
+    def draw(self, t: int, problem: Problem, stats: Stats) -> GrowthScope:
         """Return what the trees of round t, counted from 0, are grown from; `WHOLE` if that is all."""
-        lists, features = self.rows(t, backend, stats), self.features(t, backend, data)
+        lists, features = self.rows(t, problem, stats), self.features(t, problem.backend, problem.data)
         if not lists and features is None and not self.pruning:
             return WHOLE
-        rows = backend.put(np.concatenate(lists).astype(np.int32)) if lists else None
+        rows = problem.backend.put(np.concatenate(lists).astype(np.int32)) if lists else None
         bounds = np.cumsum([0, *map(len, lists)]) if len(lists) > 1 else None
         return GrowthScope(rows, bounds, features, self.pruning)
 
-    def rows(self, t: int, backend: Backend, stats: Stats) -> list[Numbers]:
+    def rows(self, t: int, problem: Problem, stats: Stats) -> list[Numbers]:
         """Return the numbers of the rows, ascending, of all trees or of each; none if every tree has all rows."""
-        n_rows = stats.quantised.shape[1]
-        drawn = np.arange(n_rows)
+        if self.subsample >= 1.0 and self.weight_trim >= 1.0:
+            return []
+        order, backend = problem.row_order, problem.backend
+        drawn = np.arange(order.n_here)
         if self.subsample < 1.0:
-            drawn = largest(self.random(t, ROWS, n_rows), part_of(n_rows, self.subsample))
+            n_drawn = np.array([part_of(order.n_rows, self.subsample)])
+            drawn = np.flatnonzero(order.largest(order.random([self.seed, t, ROWS]), n_drawn))
         lists = [drawn]
         if self.weight_trim < 1.0:
-            lists = [drawn[heaviest(sum_abs[drawn], self.weight_trim)] for sum_abs in backend.row_weights(stats)]
-        return [] if all(len(rows) == n_rows for rows in lists) else lists
+            among, weights = order.subset(drawn), backend.row_weights(stats)[:, drawn]
+            sums = backend.peers.sum(weights.sum(axis=1), "weights of the rows drawn")
+            needed = [math.ceil(self.weight_trim * total) for total in sums.tolist()]
+            agree(backend.peers, "weight that the rows must have", sums)
+            lists = [drawn[among.heaviest(own, least)] for own, least in zip(weights, needed, strict=True)]
+        n_left_out = backend.peers.sum(np.array([order.n_here - len(rows) for rows in lists]), "rows left out")
+        agree(backend.peers, "rows left out", n_left_out)
+        return lists if n_left_out.any() else []
 
     def features(self, t: int, backend: Backend, data: Device) -> NDArray[np.bool_] | None:
         """Return which features may be cut; None for all."""
@@ -84,15 +95,9 @@ class Sampling:
         kept = part_of(len(numbers), self.max_features)
         if kept == len(numbers):
             return None
-        features = np.zeros(len(usable), bool)
-        features[numbers[largest(self.random(t, FEATURES, len(numbers)), kept)]] = True
+        order, features = RowOrder.alone(len(numbers)), np.zeros(len(usable), bool)
+        features[numbers[order.largest(order.random([self.seed, t, FEATURES]), np.array([kept]))]] = True
         return features
-
-    def random(self, t: int, what: int, n: int) -> NDArray[np.uint64]:
-        """Return n random integers: the raw output of a generator that NumPy does not change from release to release."""
-        raw: Any = np.random.PCG64([self.seed, t, what]).random_raw(n)
-        numbers: NDArray[np.uint64] = raw
-        return numbers
 
 
 NO_SAMPLING = Sampling()
@@ -102,19 +107,3 @@ NO_SAMPLING = Sampling()
 def part_of(n: int, share: float) -> int:
     """Return ``share`` of n things, rounded, at least 1."""
     return max(1, math.floor(share * n + 0.5))
-
-
-def heaviest(sum_abs: NDArray[np.int64], share: float) -> Numbers:
-    """Return the fewest rows that hold at least ``share`` of the sum of ``sum_abs``, ascending; ties go to the lowest rows."""
-    falling = np.sort(sum_abs)[::-1]
-    needed = math.ceil(share * int(sum_abs.sum()))
-    return largest(sum_abs, int(np.searchsorted(np.cumsum(falling), needed)) + 1)
-
-
-def largest(values: NDArray[Any], n: int) -> Numbers:
-    """Return where the n largest of ``values`` are, ascending; ties go to the lowest places."""
-    threshold = np.partition(values, len(values) - n)[len(values) - n]
-    chosen = values > threshold
-    equal = np.flatnonzero(values == threshold)
-    chosen[equal[: n - np.count_nonzero(chosen)]] = True
-    return np.flatnonzero(chosen)

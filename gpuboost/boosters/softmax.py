@@ -33,7 +33,7 @@ class Probabilities:
             weight_scale=backend.put(problem.weight_scale),
         )
         self._summary: SoftmaxSummary | None = None
-        self.n_rows = int(problem.frequency_weight.sum(dtype=np.int64))
+        self.n_rows = problem.n_rows
         self.loss_shift = min(LOSS_BITS, 52 - self.n_rows.bit_length())  # a loss is below 2**10 bits
         self.first_units = int(self.backend.present_losses(self.rows, self.loss_shift).sum())
 

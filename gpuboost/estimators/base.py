@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from gpuboost.array_types import Floats, IntArray
@@ -24,9 +25,11 @@ from gpuboost.estimators.predictor import Predictor, take_over, to_backend
 from gpuboost.export.methods import Exports
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.label_values import label_keys
-from gpuboost.inputs.parameters import check_callables, draw_seed, evaluation_tuples
+from gpuboost.inputs.parameters import check_callables, draw_seed, evaluation_tuples, shared_seed
 from gpuboost.inputs.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.messages import warn
+from gpuboost.peers.base import ALONE, agree
+from gpuboost.peers.rows import RowOrder
 from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.progress import History
@@ -137,17 +140,21 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
             warn(remark)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> list[str]:
-        """Train this copy of the estimator; return what the user should be warned of."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, order: RowOrder | None = None) -> list[str]:
+        """Train this copy of the estimator; return what the user should be warned of.
+
+        With an ``order`` the arguments are a part of the rows: its workers, which all call this, make one model together.
+        """
         started = time.perf_counter()
         self._check_parameters()
         previous = copy.copy(self) if self.warm_start and self.__sklearn_is_fitted__() else None
-        with self._model_kind.open(self.device, self.n_jobs) as backend:
-            matrix = to_backend(backend, self._matrix(X, reset=previous is None))
-            sample, encoder = training_sample(matrix, y, sample_weight, self.class_weight)
+        peers = order.peers if order else ALONE
+        with self._model_kind.open(self.device, self.n_jobs, peers) as backend:
+            matrix = to_backend(backend, self._matrix(X, reset=previous is None, may_be_empty=peers.size > 1))
+            sample, encoder = training_sample(matrix, y, sample_weight, self.class_weight, order)
             self.classes_, self.multi_label_ = encoder.classes, encoder.multi_label
             if previous is None:
-                self._seed = draw_seed(self.random_state)
+                self._seed = shared_seed(draw_seed(self.random_state), peers)
             else:
                 self._check_continuation(previous, encoder)
             sample, evaluation = self._evaluation(backend, sample, eval_set, encoder)
@@ -189,9 +196,11 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
             self._model = self._model_kind.blank(sample, self.max_bins, self.n_jobs, len(encoder.classes))
         problem, usable = self._model.problem(backend, sample, encoder)
         if not usable:
-            positive = problem.integer_weights @ (problem.signs > 0)
-            total = int(problem.integer_weights.sum())
-            booster = PriorBooster(booster, self._prior_scores(positive, total), self._metrics)
+            own = np.append(problem.integer_weights @ (problem.signs > 0), problem.integer_weights.sum())
+            *positive, total = backend.peers.sum(own, "weights of the classes").tolist()
+            scores = self._prior_scores(np.array(positive), total)
+            agree(backend.peers, "scores of a constant model", scores)
+            booster = PriorBooster(booster, scores, self._metrics)
         names = list(evaluation)
         training = train(
             booster,
@@ -217,8 +226,10 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         evaluation = {}
         for i, (X, y, sample_weight) in enumerate(sets):
             name = f"eval_set[{i}]" if isinstance(eval_set, list) else "eval_set"
-            matrix = to_backend(backend, self._matrix(X, reset=False, name=f"X of {name}"))
-            evaluation[f"valid_{i}" if i else "valid"] = evaluation_sample(matrix, y, sample_weight, encoder, name)
+            may_be_empty = backend.peers.size > 1
+            matrix = to_backend(backend, self._matrix(X, reset=False, name=f"X of {name}", may_be_empty=may_be_empty))
+            set_name = f"valid_{i}" if i else "valid"
+            evaluation[set_name] = evaluation_sample(matrix, y, sample_weight, encoder, name, backend.peers)
         if sets or not self.early_stopping:
             return sample, evaluation
         sample, held_out = split_off(sample, self.validation_fraction, self._seed)

@@ -19,6 +19,7 @@ from gpuboost.estimators.stream_fitting import StreamFit
 from gpuboost.exactmath import log
 from gpuboost.inputs import parameters
 from gpuboost.links import Link, Softmax
+from gpuboost.peers.rows import RowOrder
 from gpuboost.streams import as_source
 
 
@@ -169,7 +170,9 @@ class FilterBoostClassifier(SingleLabelClassifier):
             raise ValueError(f"draw={self.draw!r} holds the whole set in memory: use fit")
         return self._fitted_by(lambda fitted: StreamFit(fitted).from_source(as_source(source, **options), classes, eval_set))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> list[str]:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, order: RowOrder | None = None) -> list[str]:
+        if order is not None:
+            raise ValueError("FilterBoostClassifier reads one stream on one machine: it cannot train on several workers")
         return StreamFit(self).from_arrays(X, y, sample_weight, eval_set)
 
     # ---- what the base class asks for --------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from gpuboost.boosters.gamble_regressors import RegressionProblem, RegressionSte
 from gpuboost.devices import open_backend
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
+from gpuboost.peers.base import ALONE, Peers
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,9 @@ class RegressorModel:
     steps: list[RegressionStep] = field(default_factory=list)
 
     @staticmethod
-    def open(device: str | int, n_jobs: int | None) -> Backend:
+    def open(device: str | int, n_jobs: int | None, peers: Peers = ALONE) -> Backend:
+        if peers.size > 1:
+            raise ValueError("regressor must be None to train on several workers: a regressor needs all rows at one place")
         return open_backend("numpy")
 
     @classmethod

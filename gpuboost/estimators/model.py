@@ -15,14 +15,15 @@ from gpuboost.devices import open_backend
 from gpuboost.ensemble import Ensemble
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
+from gpuboost.peers.base import ALONE, Peers
 
 
 class Model(Protocol):
     """What an estimator holds of its rounds, and how rows are scored by them. It is never changed, only replaced."""
 
     @staticmethod
-    def open(device: str | int, n_jobs: int | None) -> Backend:
-        """Open the backend for training and prediction."""
+    def open(device: str | int, n_jobs: int | None, peers: Peers = ALONE) -> Backend:
+        """Open the backend for training and prediction, for one of several workers if there are peers."""
 
     @classmethod
     def blank(cls, sample: Sample, max_bins: int, n_jobs: int | None, n_classes: int) -> Self:
@@ -55,8 +56,8 @@ class TreeModel:
     ensemble: Ensemble
 
     @staticmethod
-    def open(device: str | int, n_jobs: int | None) -> Backend:
-        return open_backend(device, n_jobs)
+    def open(device: str | int, n_jobs: int | None, peers: Peers = ALONE) -> Backend:
+        return open_backend(device, n_jobs, peers)
 
     @classmethod
     def blank(cls, sample: Sample, max_bins: int, n_jobs: int | None, n_classes: int) -> Self:

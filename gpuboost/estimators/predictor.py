@@ -112,14 +112,14 @@ class Predictor:
 
     # ---- rows to labels ----------------------------------------------------------------------------------------------------
 
-    def _matrix(self, X: Any, *, reset: bool, name: str = "X") -> Any:
+    def _matrix(self, X: Any, *, reset: bool, name: str = "X", may_be_empty: bool = False) -> Any:
         """Return X as a matrix of numbers, with the columns of the training set (or records them with ``reset=True``).
 
         One that lies on a device stays there: see `to_backend`.
         """
         if not reset:
             compare_columns(self, X)
-        matrix = to_matrix(X, self, name)
+        matrix = to_matrix(X, self, name, may_be_empty=may_be_empty)
         if reset:
             record_columns(self, X, matrix.shape[1])
         else:

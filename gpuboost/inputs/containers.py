@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,24 @@ def frame_columns(x: Any) -> list[Any]:
     if source == "pandas":
         return [x.iloc[:, i] for i in range(x.shape[1])]
     return list(x.get_columns() if source == "polars" else x.columns)
+
+
+def joined(blocks: Sequence[Any]) -> Any:
+    """Return blocks of rows, or of labels, of one kind as one, as whoever has all rows at one place would."""
+    source, first = package(blocks[0]), blocks[0]
+    if len(blocks) == 1:
+        return first
+    library = sys.modules.get(source or "")
+    if library is None:
+        arrays = [block if isinstance(block, np.ndarray) else to_numpy(block) for block in blocks]
+        return (np.ma if any(map(np.ma.isMaskedArray, arrays)) else np).concatenate(arrays)
+    if source == "pandas":
+        return library.concat(blocks, ignore_index=True)
+    if source == "polars":
+        return library.concat(blocks, how="vertical_relaxed")
+    if len(first.shape if hasattr(first, "shape") else ()) == 2:
+        return library.concat_tables(blocks, promote_options="permissive")
+    return library.chunked_array([chunk for block in blocks for chunk in getattr(block, "chunks", [block])])
 
 
 def is_categorical(column: Any) -> bool:

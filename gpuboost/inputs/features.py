@@ -18,7 +18,7 @@ from gpuboost.inputs.containers import frame_columns, frame_names, is_categorica
 ADVICE = "encode it as numbers first, for instance with OneHotEncoder or OrdinalEncoder of sklearn.preprocessing"
 
 
-def to_matrix(X: Any, estimator: Any, name: str = "X") -> Any:
+def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = False) -> Any:
     """Return X as a 2-D array of a boolean, integer or real floating dtype, without a copy where X is one.
 
     Parameters
@@ -28,6 +28,8 @@ def to_matrix(X: Any, estimator: Any, name: str = "X") -> Any:
         Named in messages.
     name : str
         What messages call X.
+    may_be_empty : bool
+        Whether X may have no rows.
 
     Returns
     -------
@@ -48,17 +50,19 @@ def to_matrix(X: Any, estimator: Any, name: str = "X") -> Any:
         X = _stack(X, names, name)
     elif isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
-    matrix = _checked(X, estimator, name)
+    matrix = _checked(X, estimator, name, 0 if may_be_empty else 1)
     if matrix.dtype.kind in "biuf":
         return matrix
     return np.stack([_numbers(column, f"column {i} of {name}") for i, column in enumerate(matrix.T)], axis=1)
 
 
-def _checked(X: Any, estimator: Any, name: str) -> NDArray[Any]:
+def _checked(X: Any, estimator: Any, name: str, n_least: int = 1) -> NDArray[Any]:
     from sklearn.utils.validation import check_array
 
     try:
-        matrix: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name=name)
+        matrix: NDArray[Any] = check_array(
+            X, dtype=None, ensure_all_finite=False, ensure_min_samples=n_least, estimator=estimator, input_name=name
+        )
     except ValueError as error:
         if str(error).startswith("Complex data not supported"):  # and then all of X
             raise ValueError(f"Complex data not supported: {name} has dtype {np.asarray(X).dtype}") from None

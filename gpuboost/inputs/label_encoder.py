@@ -15,6 +15,8 @@ from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import frame_columns, frame_names, is_missing, package, to_numpy
 from gpuboost.inputs.label_values import holds, label_key, label_keys, label_list, ordered
 from gpuboost.messages import warn
+from gpuboost.peers.base import ALONE, Peers, agree
+from gpuboost.peers.labels import united
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,14 @@ class LabelEncoder:
     multi_label: bool
 
     @classmethod
-    def fit(cls, labels: NDArray[Any], name: str = "y") -> LabelEncoder:
-        """Find the classes of ``labels``, from `label_array`."""
+    def fit(cls, labels: NDArray[Any], name: str = "y", peers: Peers = ALONE) -> LabelEncoder:
+        """Find the classes of ``labels``, from `label_array`, and of those of the other workers."""
         if labels.ndim == 2:
             return cls(np.arange(labels.shape[1]), True)
-        _refuse_regression(labels)
-        return cls(_distinct(labels, name)[0], False)
+        distinct = united(_distinct(labels, name)[0], name, peers)
+        agree(peers, f"classes of {name}", str(distinct.dtype), *map(repr, label_list(distinct)))
+        _refuse_regression(distinct, int(peers.sum(np.array([len(labels)]), "number of labels")[0]))
+        return cls(distinct, False)
 
     def encode(self, labels: NDArray[Any], name: str = "y", *, unknown_ok: bool = False) -> NDArray[Any]:
         """Return the class numbers (n_rows,) of ``labels``, int64, or the multi-label targets (n_rows, n_classes), bool.
@@ -193,12 +197,12 @@ def _indicators(labels: NDArray[Any], name: str) -> NDArray[np.bool_]:
     return is_one
 
 
-def _refuse_regression(labels: NDArray[Any]) -> None:
+def _refuse_regression(distinct: NDArray[Any], n_labels: int) -> None:
     """Raise scikit-learn's error for a continuous target: fractions, most of which stand only once."""
-    if labels.dtype.kind == "f" and (labels != np.trunc(labels)).any() and 2 * len(np.unique(labels)) > len(labels):
+    if distinct.dtype.kind == "f" and (distinct != np.trunc(distinct)).any() and 2 * len(distinct) > n_labels:
         from sklearn.utils.multiclass import check_classification_targets
 
-        check_classification_targets(labels)
+        check_classification_targets(distinct)
 
 
 def _distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:

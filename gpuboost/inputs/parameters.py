@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.peers.base import Peers, agree
+
 MAX_LEARNING_RATE = 10**6
 MAX_ROWS = 2**31 - 1
 """The largest number of rows that a parameter may ask for."""
@@ -110,6 +112,13 @@ def draw_seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return check_integer("random_state", random_state, 0)
+
+
+def shared_seed(seed: int, peers: Peers) -> int:
+    """Return the seed that the first worker has drawn."""
+    shared = int(peers.gather(str(seed).encode(), "seed")[0])
+    agree(peers, "seed", str(shared))
+    return shared
 
 
 def _number(name: str, value: Any, fits: Callable[[Any], Any], expected: str) -> float:

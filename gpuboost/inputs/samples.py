@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,19 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
+from gpuboost.boosters.sampling import HOLD_OUT
 from gpuboost.fixedpoint import integer_weights, split_weights
 from gpuboost.inputs.arrays import dtype_of, to_host
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array
 from gpuboost.inputs.weights import class_weights, row_weights, to_unit_scale
+from gpuboost.peers.base import ALONE, Peers, agree
+from gpuboost.peers.rows import RowOrder
 
 BLOCK_BYTES = 256 << 20
 """Columns of a matrix on a device are copied to the host in blocks of about this size."""
+
+DIGEST_BYTES = 32
+"""Rows are compared by digests of this size: no two rows that have the same are known."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +43,34 @@ class Sample:
         Class numbers, int64 (n_rows,), or multi-label targets, bool (n_rows, n_classes).
     weights : ndarray of float64, shape (n_rows,)
         Positive.
+    order : RowOrder, optional
+        Where the rows stand among those of all workers; without it all rows are here.
     """
 
     X: Any
     rows: NDArray[np.intp]
     target: NDArray[Any]
     weights: NDArray[np.float64]
+    order: RowOrder | None = None
+
+    @property
+    def peers(self) -> Peers:
+        """The workers that have the rows of the set."""
+        return self.order.peers if self.order else ALONE
+
+    @property
+    def row_order(self) -> RowOrder:
+        """Where the rows stand among those of all workers."""
+        return self.order or RowOrder.alone(len(self.rows))
 
     def subset(self, chosen: NDArray[np.intp]) -> Sample:
         """Return the sample of the rows ``self.rows[chosen]``."""
-        return replace(self, rows=self.rows[chosen], target=self.target[chosen], weights=self.weights[chosen])
+        order = self.order and self.order.subset(chosen)
+        return replace(self, rows=self.rows[chosen], target=self.target[chosen], weights=self.weights[chosen], order=order)
 
-    @cached_property
     def split_weights(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """The integer and real weights of the rows, see `gpuboost.fixedpoint.split_weights`."""
-        return split_weights(self.weights)
+        """Return the integer and real weights of the rows, see `gpuboost.fixedpoint.split_weights`."""
+        return split_weights(self.weights, self.peers)
 
     def n_distinct(self, enough: int) -> int:
         """Return the number of distinct rows of X, or ``enough`` if there are that many.
@@ -60,39 +80,48 @@ class Sample:
         """
         seen: set[bytes] = set()
         for first in range(0, len(self.rows), enough):
+            if len(seen) >= enough:
+                break
             rows = self.rows[first : first + enough]
             low, high = int(rows.min()), int(rows.max())
             with np.errstate(over="ignore", invalid="ignore"):  # of long doubles
                 block = to_host(self.X[low : high + 1])[rows - low].astype(np.float64) + 0.0  # turns -0.0 into 0.0
             block[np.isnan(block)] = np.nan  # NaN has many bit patterns
-            seen.update(row.tobytes() for row in block)
-            if len(seen) >= enough:
-                return enough
-        return len(seen)
+            seen.update(hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest() for row in block)
+        everyones = self.peers.gather(b"".join(sorted(seen)[:enough]), "distinct rows")
+        united = {one[i : i + DIGEST_BYTES] for one in everyones for i in range(0, len(one), DIGEST_BYTES)}
+        n_distinct = min(len(united), enough)
+        agree(self.peers, "number of distinct rows", n_distinct)
+        return n_distinct
 
     def fit_bins(self, max_bins: int, n_threads: int) -> BinMapper:
-        """Choose the cuts on the rows of the sample; of a matrix on a device, some columns at a time come to the host."""
-        n_rows, n_features = self.X.shape
+        """Choose the cuts on the rows of the samples of all workers, whose integer weights must have one unit.
+
+        Of a matrix on a device, some columns at a time come to the host.
+        """
+        (n_rows, n_features), peers = self.X.shape, self.peers
         weights = np.zeros(n_rows, np.int64)
-        weights[self.rows] = integer_weights(*self.split_weights)
+        weights[self.rows] = integer_weights(*self.split_weights(), peers)
+        fit = partial(BinMapper.fit, max_bins=max_bins, integer_weights=weights, n_threads=n_threads, peers=peers)
         if isinstance(self.X, np.ndarray):
-            return BinMapper.fit(self.X, max_bins=max_bins, integer_weights=weights, n_threads=n_threads)
-        width = max(n_threads, BLOCK_BYTES // (n_rows * dtype_of(self.X, "X").itemsize))
-        blocks = (to_host(self.X[:, first : first + width]) for first in range(0, n_features, width))
-        return side_by_side(
-            [BinMapper.fit(block, max_bins=max_bins, integer_weights=weights, n_threads=n_threads) for block in blocks]
-        )
+            mapper = fit(self.X)
+            agree(peers, "cuts", mapper.cut_values, mapper.cut_offsets, mapper.has_missing)
+            return mapper
+        own = np.array([n_threads, n_rows * dtype_of(self.X, "X").itemsize])
+        most_threads, column_bytes = peers.max(own, "threads and bytes of a column").tolist()
+        width = max(most_threads, BLOCK_BYTES // max(1, column_bytes))  # the same on all workers
+        return side_by_side([fit(to_host(self.X[:, first : first + width])) for first in range(0, n_features, width)])
 
     def problem(self, backend: Backend, mapper: BinMapper, encoder: LabelEncoder) -> tuple[Problem, bool]:
         """Load the sample on a device. Return it, and whether any of its columns tells rows apart."""
         rows = None if len(self.rows) == self.X.shape[0] else self.rows
         data = backend.encode(mapper, self.X, rows)
-        return Problem(backend, data, *self.labels(encoder)), bool(backend.usable(data).any())
+        return Problem(backend, data, *self.labels(encoder), self.order), bool(backend.usable(data).any())
 
     def labels(self, encoder: LabelEncoder) -> tuple[NDArray[Any], int, NDArray[np.int32], NDArray[np.float64]]:
         """Return what a `Problem` has beside the data: targets, number of classes, and weights."""
         target = self.target if encoder.multi_label else self.target.astype(np.int32)
-        return target, len(encoder.classes), *self.split_weights
+        return target, len(encoder.classes), *self.split_weights()
 
 
 def side_by_side(mappers: Sequence[BinMapper]) -> BinMapper:
@@ -105,34 +134,41 @@ def side_by_side(mappers: Sequence[BinMapper]) -> BinMapper:
     )
 
 
-def training_sample(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> tuple[Sample, LabelEncoder]:
+def training_sample(
+    X: Any, y: Any, sample_weight: Any, class_weight: Any, order: RowOrder | None = None
+) -> tuple[Sample, LabelEncoder]:
     """Encode the training set: its classes are the labels of the rows that have a weight."""
-    weights = row_weights(sample_weight, X.shape[0])
+    peers = order.peers if order else ALONE
+    weights = row_weights(sample_weight, X.shape[0], peers=peers)
     rows = np.flatnonzero(weights)
     labels, weights = label_array(y, X.shape[0], rows=rows), weights[rows]
-    encoder = LabelEncoder.fit(labels)
+    encoder = LabelEncoder.fit(labels, peers=peers)
     target = encoder.encode(labels)
     if class_weight is not None:
-        weights = weights * to_unit_scale(class_weights(class_weight, encoder, target, weights))[target]
+        weights = weights * to_unit_scale(class_weights(class_weight, encoder, target, weights, peers))[target]
         kept = np.flatnonzero(weights)
-        if len(kept) == 0:
+        if peers.sum(np.array([len(kept)]), "rows with a weight")[0] == 0:
             raise ValueError("class_weight and sample_weight leave no row with a weight: there is nothing to learn from")
-        rows, labels, weights = rows[kept], labels[kept], to_unit_scale(weights[kept])
-        encoder = LabelEncoder.fit(labels)
+        rows, labels, weights = rows[kept], labels[kept], to_unit_scale(weights[kept], peers)
+        encoder = LabelEncoder.fit(labels, peers=peers)
         target = encoder.encode(labels)
-    return Sample(X, rows, target, weights), encoder
+    return Sample(X, rows, target, weights, order and order.subset(rows)), encoder
 
 
-def evaluation_sample(X: Any, y: Any, sample_weight: Any, encoder: LabelEncoder, name: str) -> Sample:
+def evaluation_sample(X: Any, y: Any, sample_weight: Any, encoder: LabelEncoder, name: str, peers: Peers = ALONE) -> Sample:
     """Encode an evaluation set with the classes of the training set; its weights are its own."""
-    weights = row_weights(sample_weight, X.shape[0], f"sample_weight of {name}")
+    weights = row_weights(sample_weight, X.shape[0], f"sample_weight of {name}", peers)
     rows = np.flatnonzero(weights)
     target = encoder.encode(label_array(y, X.shape[0], f"y of {name}", rows), f"y of {name}")
-    return Sample(X, rows, target, weights[rows])
+    order = RowOrder.of(np.array([peers.rank]), np.array([len(rows)]), peers)
+    return Sample(X, rows, target, weights[rows], order)
 
 
 def split_off(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sample]:
     """Draw a hold-out set, class by class; every class keeps at least one row in the first, remaining part.
+
+    The i-th row of the sample gets the i-th number of a generator; those with the largest of each class are held out, ties by
+    row number. So whoever has some of the rows can tell which of them are.
 
     Parameters
     ----------
@@ -140,7 +176,7 @@ def split_off(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sampl
     fraction : float
         The share of the hold-out set, in (0, 1), rounded in each class (in the whole set for a multi-label problem).
     seed : int
-        Of NumPy's default generator.
+        See `gpuboost.boosters.sampling.Sampling`.
 
     Raises
     ------
@@ -148,15 +184,14 @@ def split_off(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sampl
         If no row can be held out, since every class has one row.
     """
     stratum = sample.target if sample.target.ndim == 1 else np.zeros(len(sample.rows), np.int64)
-    sizes = np.bincount(stratum)
+    n_strata = sample.peers.max(np.array([stratum.max(initial=0)]), "strata")[0] + 1
+    sizes = sample.peers.sum(np.bincount(stratum, minlength=n_strata), "rows by class")
     held = np.minimum(np.floor(fraction * sizes + 0.5).astype(np.int64), np.maximum(sizes - 1, 0))
     if not held.any():
         held[sizes.argmax()] = min(1, int(sizes.max()) - 1)
     if not held.any():
         raise ValueError("early_stopping needs rows to hold out, but every class has only one; pass an eval_set")
-    order = np.random.default_rng(seed).permutation(len(stratum))
-    order = order[np.argsort(stratum[order], kind="stable")]  # class by class, in random order within a class
-    rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[stratum[order]]
-    is_held = np.zeros(len(order), bool)
-    is_held[order[rank < held[stratum[order]]]] = True
+    agree(sample.peers, "rows to hold out", held)
+    order = sample.row_order
+    is_held = order.largest(order.random([seed, 0, HOLD_OUT]), held, stratum)
     return sample.subset(np.flatnonzero(~is_held)), sample.subset(np.flatnonzero(is_held))

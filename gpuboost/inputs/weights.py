@@ -9,15 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats
-from gpuboost.fixedpoint import STATE_FLOOR, exponent
+from gpuboost.exactsum import exact_sums
+from gpuboost.fixedpoint import STATE_FLOOR, exponent, largest_of
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.containers import to_numpy
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.parameters import as_float
+from gpuboost.peers.base import ALONE, Peers, agree
 
 
-def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> Floats:
+def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight", peers: Peers = ALONE) -> Floats:
     """Return the rows' weights, float64 (n_rows,), scaled by a power of two; 1 each if none are given.
+
+    ``peers`` have more rows, whose weights get the same scale.
 
     Raises
     ------
@@ -50,20 +54,24 @@ def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") ->
     if not np.isfinite(weights).all() or (weights < 0).any():
         row = int(np.flatnonzero(~np.isfinite(weights) | (weights < 0))[0])
         raise ValueError(f"{name} must be finite and not negative, got {weights[row]} in row {row}")
-    if not weights.any():
+    if largest_of(weights, peers) == 0.0:
         raise ValueError(f"{name} is zero in every row: there is nothing to learn from")
-    return to_unit_scale(weights)
+    return to_unit_scale(weights, peers)
 
 
-def to_unit_scale(weights: Floats) -> Floats:
+def to_unit_scale(weights: Floats, peers: Peers = ALONE) -> Floats:
     """Scale weights by a power of two so that the largest is in [1/2, 1); positive ones do not vanish beside it."""
     # Two steps, as the power itself may be out of range.
-    half = exponent(float(weights.max())) // 2
-    scaled = np.ldexp(np.ldexp(weights, -half), half - exponent(float(weights.max())))
+    whole = exponent(largest_of(weights, peers))
+    agree(peers, "scale of the weights", whole)
+    half = whole // 2
+    scaled = np.ldexp(np.ldexp(weights, -half), half - whole)
     return np.where(weights > 0, np.maximum(scaled, STATE_FLOOR), 0.0)
 
 
-def class_weights(class_weight: Any, encoder: LabelEncoder, target: NDArray[Any], weights: Floats) -> Floats:
+def class_weights(
+    class_weight: Any, encoder: LabelEncoder, target: NDArray[Any], weights: Floats, peers: Peers = ALONE
+) -> Floats:
     """Return the weight of each class, shape (n_classes,).
 
     Parameters
@@ -75,6 +83,8 @@ def class_weights(class_weight: Any, encoder: LabelEncoder, target: NDArray[Any]
         The rows' targets.
     weights : ndarray of float64, shape (n_rows,)
         The rows' weights.
+    peers : Peers
+        The workers that have the rows of the training set.
 
     Raises
     ------
@@ -87,7 +97,7 @@ def class_weights(class_weight: Any, encoder: LabelEncoder, target: NDArray[Any]
     if encoder.multi_label:
         raise ValueError("class_weight must be None for a multi-label y, whose rows have several classes; use sample_weight")
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return 1.0 / np.bincount(target, weights, n_classes)
+        return 1.0 / exact_sums(weights, target, n_classes, peers)
     result = np.ones(n_classes)
     for label, weight in class_weight.items():
         k = encoder.number(label)

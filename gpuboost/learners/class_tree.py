@@ -31,7 +31,7 @@ class ClassTree:
         The statistics have one channel per class and no negative entry.
         """
         stats = replace(stats, criterion=self.criterion)
-        max_leaf_nodes = min(self.max_leaf_nodes, stats.quantised.shape[1] + 1)  # more leaves than rows are never made
+        max_leaf_nodes = min(self.max_leaf_nodes, data.n_rows + 1)  # more leaves than rows are never made
         frontier = grow(backend, data, stats, max(max_leaf_nodes, 2), scope)
         leaf_index = backend.node_of_rows(frontier)[0] if scope.sample_indices is None else None
         nodes = backend.read_nodes(frontier)[0][0]

@@ -27,7 +27,7 @@ class HammingTree:
 
     def __call__(self, backend: Backend, data: Device, stats: Stats, scope: GrowthScope = WHOLE) -> VotingTree:
         # Every row can have a leaf of its own, and every leaf votes of its own: more inner nodes than that are never made.
-        max_leaf_nodes = min(self.max_leaf_nodes, 2 * stats.quantised.shape[1] + 1)
+        max_leaf_nodes = min(self.max_leaf_nodes, 2 * data.n_rows + 1)
         frontier = grow(backend, data, stats, max_leaf_nodes, scope)
         leaf_index = backend.node_of_rows(frontier)[0] if scope.sample_indices is None else None
         nodes, edges = backend.read_nodes(frontier)

@@ -61,7 +61,7 @@ def grow_newton_trees(
 
     They are grown on the rows and features of ``scope``; what is in their leaves is of all rows.
     """
-    frontier = grow(backend, data, stats, max(2, min(max_leaf_nodes, stats.quantised.shape[1] + 1)), scope)
+    frontier = grow(backend, data, stats, max(2, min(max_leaf_nodes, data.n_rows + 1)), scope)
     if scope.sample_indices is not None:
         return with_all_rows(backend, data, stats, backend.read_nodes(frontier)[0].copy())
     leaf_indices = backend.node_of_rows(frontier)

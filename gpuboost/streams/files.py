@@ -88,7 +88,7 @@ class DatasetSource:
                 raise ValueError(f"{file.path} cannot be read as a file of the kind {file.kind}: {error}") from error
             if file is files[0]:
                 others = (target, weight)
-                self.feature_names = list(columns or (name for name in _columns_of(file, schema) if name not in others))
+                self.feature_names = list(columns or (name for name in columns_of(file, schema) if name not in others))
                 if set(self.feature_names) & set(others):
                     raise ValueError(f"columns must hold neither target nor weight, got {self.feature_names}")
             self._check(file, schema, ValueError if file is files[0] else StreamError)
@@ -101,7 +101,7 @@ class DatasetSource:
 
     def _check(self, file: TableFile, schema: Any, error: type[Exception]) -> None:
         """Raise an error if a file does not have the columns of the first."""
-        names = _columns_of(file, schema)
+        names = columns_of(file, schema)
         wanted = self._wanted()
         missing = [name for name in wanted if names.count(name) != 1]
         if missing:
@@ -159,6 +159,7 @@ class DatasetSource:
         return Batch(table.select(self.feature_names), table.column(self._target), weight)
 
 
-def _columns_of(file: TableFile, schema: Any) -> list[str]:
+def columns_of(file: TableFile, schema: Any) -> list[str]:
+    """Return the names of a file's columns, but for those of an index of pandas."""
     own = [name for name in schema.names if not name.startswith(PANDAS_INDEX) and name not in file.constants]
     return [*own, *file.constants]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
@@ -24,12 +23,13 @@ from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.leaf_counts import leaf_counts
 from gpuboost.boosters.rebel import Rebel
 from gpuboost.boosters.samme import SAMME
-from gpuboost.boosters.sampling import FEATURES, NO_SAMPLING, ROWS, Sampling, heaviest, largest, part_of
+from gpuboost.boosters.sampling import FEATURES, NO_SAMPLING, ROWS, Sampling, part_of
 from gpuboost.learners.base import Learner
 from gpuboost.learners.class_tree import ClassTree
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.newton_trees import grow_newton_trees
 from gpuboost.learners.product import StumpProduct
+from gpuboost.peers.rows import RowOrder
 from tests.backends.test_growth_scope import newton_batch, random_lists
 from tests.problems import Data, blobs, coded, cpu_backend, digest, fit, sign_matrix, stats_of, votes_of_rows
 
@@ -58,30 +58,33 @@ DATA = replace(blobs(60, 6, 3, 0), max_bins=8)
 N_ROUNDS = 6
 
 
+def bare(data: Any, backend: Backend = REFERENCE) -> Problem:
+    """A problem of which only the rows matter."""
+    n_rows = data.n_rows
+    return Problem(backend, data, np.zeros(n_rows, np.int32), 1, np.ones(n_rows, np.int32), np.ones(n_rows))
+
+
+def largest(values: NDArray[Any], n: int) -> NDArray[np.intp]:
+    """Where the n largest values are, of equal ones the first."""
+    return np.sort(np.lexsort((np.arange(len(values)), ~values.astype(np.uint64)))[:n])
+
+
+def heaviest(values: NDArray[Any], share: float) -> NDArray[np.intp]:
+    """Where the fewest values are that hold at least a share of their sum, of equal ones the first."""
+    falling = np.sort(values)[::-1]
+    return largest(values, 1 + int((np.cumsum(falling) < math.ceil(share * int(values.sum()))).sum()))
+
+
+def random(seed: int, t: int, n: int) -> NDArray[np.uint64]:
+    """What the rows of a round are drawn by."""
+    return RowOrder.alone(n).random([seed, t, ROWS])
+
+
 def sampled(name: str, **how: Any) -> Booster:
     return replace(BOOSTERS[name], sampling=Sampling(**{"seed": 3, **how}))  # type: ignore[type-var]
 
 
 # ---- what is taken -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_heaviest_rows_by_hand() -> None:
-    sum_abs = np.array([3, 9, 0, 3, 4, 3, 8])  # 30; falling 9, 8, 4, 3, 3, 3, 0, and their sums 9, 17, 21, 24, 27, 30
-    assert heaviest(sum_abs, 0.3).tolist() == [1]  # 9 of 9
-    assert heaviest(sum_abs, 0.31).tolist() == [1, 6]
-    assert heaviest(sum_abs, 0.7).tolist() == [1, 4, 6]  # 21 of 21
-    assert heaviest(sum_abs, 0.71).tolist() == [0, 1, 4, 6]  # the first of three ties
-    assert heaviest(sum_abs, 0.85).tolist() == [0, 1, 3, 4, 6]
-    assert heaviest(sum_abs, 0.95).tolist() == [0, 1, 3, 4, 5, 6]
-    assert heaviest(np.zeros(3, np.int64), 0.5).tolist() == [0]
-
-
-@given(st.lists(st.integers(0, 20) | st.integers(0, 2**34), min_size=1, max_size=40), st.floats(0.001, 0.999))
-def test_the_heaviest_rows(sum_abs: list[int], share: float) -> None:
-    order = sorted(range(len(sum_abs)), key=lambda i: (-sum_abs[i], i))
-    n = next(n for n in range(1, len(sum_abs) + 1) if sum(sum_abs[i] for i in order[:n]) >= share * sum(sum_abs))
-    assert heaviest(np.array(sum_abs), share).tolist() == sorted(order[:n])
-    assert largest(np.array(sum_abs), n).tolist() == sorted(order[:n])
 
 
 def test_parts_by_hand() -> None:
@@ -92,12 +95,12 @@ def test_parts_by_hand() -> None:
 def test_draws_do_not_depend_on_the_release_of_numpy() -> None:
     # The raw output of PCG64, seeded by SeedSequence([7, 2, 0]); both are documented not to change.
     expected = [5127646655721812508, 8211625751441680169, 17224433401432668140]
-    assert Sampling(seed=7).random(2, ROWS, 3).tolist() == expected
+    assert RowOrder.alone(3).random([7, 2, ROWS]).tolist() == expected
 
 
 def test_draws_depend_on_the_seed_and_the_round_only() -> None:
     def draws(seed: int, t: int, what: int) -> bytes:
-        return Sampling(seed=seed).random(t, what, 20).tobytes()
+        return RowOrder.alone(20).random([seed, t, what]).tobytes()
 
     seeds = (0, 1, 2**31, 2**64 + 1, 2**127)
     all_draws = {draws(seed, t, what) for seed in seeds for t in (0, 1, 1000) for what in (ROWS, FEATURES)}
@@ -111,7 +114,7 @@ def test_draws_are_even() -> None:
     data = coded(np.tile([1, 2] * 10, (20, 1)))
     rows, features = np.zeros(20, int), np.zeros(20, int)
     for t in range(400):
-        scope = sampling.draw(t, REFERENCE, data, stats)
+        scope = sampling.draw(t, bare(data), stats)
         assert len(scope.sample_indices) == 5 == int(scope.feature_mask.sum())
         rows[scope.sample_indices] += 1
         features += scope.feature_mask
@@ -121,9 +124,9 @@ def test_draws_are_even() -> None:
 
 def test_what_is_everything() -> None:
     data, stats = coded([[1, 2, 1, 2], [1, 1, 1, 1]]), stats_of(REFERENCE, [[4], [-4], [4], [-4]])
-    assert NO_SAMPLING.draw(0, REFERENCE, data, stats) is WHOLE
+    assert NO_SAMPLING.draw(0, bare(data), stats) is WHOLE
     # 90 % of four equal weights are four rows, 90 % of four rows too, and a part of one feature is that feature.
-    assert Sampling(0.9, 0.5, 0.9).draw(0, REFERENCE, data, stats) is WHOLE
+    assert Sampling(0.9, 0.5, 0.9).draw(0, bare(data), stats) is WHOLE
     assert Sampling(1.0, 1.0, 1.0, seed=5).takes_all
     assert not Sampling(weight_trim=0.999).takes_all
 
@@ -131,7 +134,7 @@ def test_what_is_everything() -> None:
 def test_features_that_cannot_be_cut_are_not_drawn() -> None:
     data, stats = coded(np.array([[1, 2], [1, 1], [2, 1], [1, 1], [1, 1]])), stats_of(REFERENCE, [[1], [-1]])
     for t in range(10):
-        features = Sampling(max_features=0.5, seed=t).draw(t, REFERENCE, data, stats).feature_mask
+        features = Sampling(max_features=0.5, seed=t).draw(t, bare(data), stats).feature_mask
         assert features.sum() == 1
         assert features[[0, 2]].any()
 
@@ -141,8 +144,8 @@ def test_trimming_within_the_rows_drawn(candidate: Backend) -> None:
     data, stats = candidate.load(coded(np.tile([1, 2], (1, 20)))), stats_of(candidate, quantised)
     sum_abs = abs(quantised).sum(axis=1)
     for t in range(5):
-        drawn = Sampling(subsample=0.5, seed=9).draw(t, candidate, data, stats)
-        both = Sampling(weight_trim=0.6, subsample=0.5, seed=9).draw(t, candidate, data, stats)
+        drawn = Sampling(subsample=0.5, seed=9).draw(t, bare(data, candidate), stats)
+        both = Sampling(weight_trim=0.6, subsample=0.5, seed=9).draw(t, bare(data, candidate), stats)
         rows, kept = (np.array(candidate.get(scope.sample_indices)) for scope in (drawn, both))
         assert kept.dtype == np.int32
         assert kept.tolist() == rows[heaviest(sum_abs[rows], 0.6)].tolist()
@@ -328,7 +331,7 @@ def test_what_the_trees_of_a_batch_are_grown_from(name: str) -> None:
     for t, (scope, quantised) in enumerate(backend.starts):
         assert scope.feature_mask is not None
         assert scope.feature_mask.sum() == 3
-        drawn = largest(sampling.random(t, ROWS, 60), 30)
+        drawn = largest(random(sampling.seed, t, 60), 30)
         assert scope.bounds is not None
         assert len(scope.bounds) == len(quantised) + 1 == 4  # a tree for each class, or for each pair of classes
         for k, (first, stop) in enumerate(itertools.pairwise(scope.bounds)):
@@ -339,7 +342,7 @@ def test_what_the_trees_of_a_batch_are_grown_from(name: str) -> None:
     fit(replace(NEWTON[name], sampling=replace(sampling, weight_trim=1.0)), DATA, alone, 2)  # type: ignore[type-var]
     for t, (scope, _) in enumerate(alone.starts):  # all trees share what is drawn
         assert scope.bounds is None
-        assert scope.sample_indices.tolist() == largest(sampling.random(t, ROWS, 60), 30).tolist()
+        assert scope.sample_indices.tolist() == largest(random(sampling.seed, t, 60), 30).tolist()
 
 
 def test_what_the_layers_are_grown_from() -> None:
@@ -351,7 +354,7 @@ def test_what_the_layers_are_grown_from() -> None:
     assert len(firsts) == 4
     for t, first, stop in zip(range(1, 5), firsts, [*firsts[1:], len(backend.starts)], strict=True):
         tree, (scope, sum_abs) = training.trees[t], backend.starts[first]
-        drawn = largest(sampling.random(t, ROWS, 60), 30)
+        drawn = largest(random(sampling.seed, t, 60), 30)
         assert scope.sample_indices.tolist() == drawn[heaviest(sum_abs[drawn], 0.9)].tolist()
         assert scope.feature_mask is not None
         assert scope.feature_mask.sum() == 3
@@ -381,7 +384,7 @@ def toy(seed: int) -> tuple[Data, list[int]]:
     data = Data(np.array([[1, 1], [2, 1], [1, 2], [2, 2]] * 3), sign_matrix([0, 0, 1, 1] * 3, 2))
     problem: Problem = data.on(REFERENCE)
     sampling, stats = Sampling(max_features=0.5, seed=seed), stats_of(REFERENCE, np.ones((12, 2)))
-    drawn = [sampling.draw(t, REFERENCE, problem.data, stats).feature_mask for t in range(10)]
+    drawn = [sampling.draw(t, problem, stats).feature_mask for t in range(10)]
     return data, [int(np.flatnonzero(features)[0]) for features in drawn if features is not None]
 
 

@@ -284,6 +284,14 @@ CASES: dict[str, Case] = {
     "abc-mart, gap + continued": Case(
         "abc-boost", "five", {"loss": "mart", "gap": 3, **NEWTON}, rounds=5, weights="integer", first=2
     ),
+    "hold-out, patience + continued": Case(
+        "adaboost-mh",
+        "three",
+        {"early_stopping": "patience", "n_iter_no_change": 3, "validation_fraction": 0.25, "random_state": 2, **FEW},
+        rounds=20,
+        weights="integer",
+        first=2,
+    ),
     "filter + continued": Case("filterboost", "three", {**FILTER, **FEW}, n_watched=1, first=3),
     "filter resampled + continued": Case(
         "filterboost", "five", {**FILTER, **FEW, "draw": "resample", "weighting": "exponential", "leaf_values": "vote"}, first=4

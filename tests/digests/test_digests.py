@@ -26,6 +26,9 @@ SAVED_DIGESTS: dict[Path, dict[str, Digests]] = {
     folder: json.loads((folder / "digests.json").read_text(encoding="utf-8")) for folder in sorted(HERE.glob("models_*"))
 }
 MODELS = [(folder, name) for folder, found in SAVED_DIGESTS.items() for name in found]
+HELD_OUT_OTHERWISE = {("models_0_1_0", "hold-out, patience")}
+"""Their hold-outs were drawn by another rule: a training that goes on from them holds out other rows."""
+ALIKE = [(folder, name) for folder, name in MODELS if (folder.name, name) not in HELD_OUT_OTHERWISE]
 OLD_NAMES = (b"quick", b"row_fraction", b"feature_fraction")
 """Now pruning, subsample and max_features."""
 
@@ -117,7 +120,7 @@ def test_a_loaded_model_predicts_the_same(folder: Path, name: str, loaded: Any) 
     assert digests(CASES[name], loaded) == SAVED_DIGESTS[folder][name]
 
 
-@models
+@pytest.mark.parametrize(("folder", "name"), ALIKE, ids=[f"{folder.name}-{name}" for folder, name in ALIKE])
 @pytest.mark.filterwarnings("ignore:no column of X tells rows apart:UserWarning")
 def test_a_loaded_model_is_continued_to_the_same_model(folder: Path, name: str, loaded: Any) -> None:
     X, y, options = fit_arguments(CASES[name])

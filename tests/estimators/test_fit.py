@@ -19,6 +19,7 @@ from gpuboost import AdaBoostMHClassifier
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.estimators.base import draw_seed
 from gpuboost.inputs.samples import Sample, split_off
+from gpuboost.peers.rows import RowOrder
 from gpuboost.progress import Progress
 from tests.traps.problem import FRAME, NOISY, VARIANTS, X, Y, digest, make
 
@@ -276,6 +277,21 @@ def test_the_hold_out_is_drawn_class_by_class() -> None:
     assert not np.array_equal(held.rows, other.rows)
     every_row = {row for seed in range(60) for row in split_off(sample, 0.2, seed)[1].rows}
     assert every_row == set(range(100, 169))  # all but the class of one row
+
+
+def test_the_hold_out_has_the_largest_numbers_of_each_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = np.random.default_rng(1).integers(0, 3, 60)
+    sample = Sample(np.zeros((60, 1)), np.arange(60), target, np.ones(60))
+
+    def largest(numbers: NDArray[np.uint64]) -> list[int]:
+        classes = [np.flatnonzero(target == k).tolist() for k in range(3)]
+        falling = [sorted(rows, key=lambda i: (-int(numbers[i]), i)) for rows in classes]  # of equals the lowest row
+        return sorted(row for rows in falling for row in rows[: int(0.3 * len(rows) + 0.5)])
+
+    assert split_off(sample, 0.3, seed=5)[1].rows.tolist() == largest(np.random.PCG64([5, 0, 2]).random_raw(60))
+    ties = np.arange(60, dtype=np.uint64) // 7 % 3
+    monkeypatch.setattr(RowOrder, "random", lambda *_: ties)
+    assert split_off(sample, 0.3, seed=5)[1].rows.tolist() == largest(ties)
 
 
 @pytest.mark.parametrize(("fraction", "n_held"), [(0.001, 1), (0.5, 5), (0.999, 9)])

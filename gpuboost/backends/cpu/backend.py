@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.cpu import one_hot
+from gpuboost.backends.cpu.divided import CpuDivided
 from gpuboost.backends.cpu.growth import CpuTrees
 from gpuboost.backends.cpu.loops import rows as row_loops
 from gpuboost.backends.cpu.loops.label_weights import weigh_labels
@@ -28,7 +29,7 @@ from gpuboost.tree import Tree
 State = Floats | OneHot
 
 
-class CpuBackend(CpuTrees, CpuSoftmax):
+class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
     """Every primitive as a compiled loop over rows or features.
 
     Parameters

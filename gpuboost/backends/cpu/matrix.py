@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.binning import BinnedMatrix
+from gpuboost.binning import MISSING_CODE, BinnedMatrix
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,10 @@ class CpuMatrix:
         for b, block in enumerate(blocks):
             codes = matrix.codes[b * width : (b + 1) * width]
             block[:, : len(codes)] = codes.T
-        skipped, counted = np.zeros(n_blocks * width, np.uint8), np.zeros(n_features)
-        if n_rows:
-            numbers = [np.bincount(codes) for codes in matrix.codes]
-            skipped[:n_features] = [number.argmax() for number in numbers]
-            counted[:] = [1.0 - number.max() / n_rows for number in numbers]
-        has_missing = np.array([not codes.all() for codes in matrix.codes], bool)  # here, whatever the cuts were fitted on
+        skipped, counts = np.zeros(n_blocks * width, np.uint8), matrix.code_counts
+        skipped[:n_features] = counts.argmax(axis=1)
+        counted = 1.0 - counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1)
+        has_missing = counts[:, MISSING_CODE] > 0  # here, whatever the cuts were fitted on
         return cls(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable), counted)
 
     @property

@@ -36,7 +36,7 @@ class CpuSoftmax(CpuResources, Backend):
         quantised = self.scratch.array("softmax", (len(pairs), n_rows, padded(n_channels)), np.int32)
         quantised[:, :, n_channels:] = 0
         scales = (float(np.ldexp(1.0, shifts.gradient)), float(np.ldexp(1.0, shifts.curvature)))
-        given = np.zeros(0, np.int32) if weights is None else weights
+        given = np.zeros((0, 0), np.int32) if weights is None else weights[None]
         arguments = (rows, pairs, scales, given, counts.of_row, quantised)
         parts = self.team.map(softmax_loops.statistics, n_rows, 16 * quantised.size, *arguments)
         sums, sum_abs = (np.sum([part[i] for part in parts], axis=0) for i in (0, 1))

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda.binning import encode
+from gpuboost.backends.cuda.divided import CudaDivided
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
-from gpuboost.backends.cuda.growth import CudaGrowth
 from gpuboost.backends.cuda.growth_work import Recording, Start
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.results import Results
 from gpuboost.backends.cuda.softmax import CudaSoftmax
+from gpuboost.backends.divided import DividedGrowth
 from gpuboost.binning import BinMapper, BinnedMatrix
 
 
-class CudaBackend(CudaGrowth, CudaSoftmax, Backend):
+class CudaBackend(CudaDivided, CudaSoftmax, DividedGrowth):
     """Every primitive as launches on one device.
 
     Parameters

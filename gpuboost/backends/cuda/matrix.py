@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +36,15 @@ class CudaMatrix:
     n_bins : ndarray of int32, shape (n_features,)
     fitted_missing : ndarray of bool, shape (n_features,)
         Whether the rows that the cuts were fitted on had missing values.
+    all_counts : ndarray of int64, shape (n_features, 256), optional
+        See `gpuboost.binning.BinnedMatrix`.
     """
 
     gpu: Gpu
     codes: GpuArray
     n_bins: NDArray[np.int32]
     fitted_missing: NDArray[np.bool_]
+    all_counts: NDArray[np.int64] | None = None
 
     @classmethod
     def load(cls, gpu: Gpu, matrix: BinnedMatrix) -> CudaMatrix:
@@ -54,7 +58,7 @@ class CudaMatrix:
             grid = (-(-n_rows // DEFAULT_BLOCK), min(blocks.shape[0], MAX_GRID[1]))
             launch(gpu, "pack", grid, (columns, blocks, n_rows, columns.shape[0]))
             del columns  # before there is another
-        return cls(gpu, codes, matrix.n_bins, matrix.has_missing)
+        return cls(gpu, codes, matrix.n_bins, matrix.has_missing, matrix.all_counts)
 
     @property
     def n_features(self) -> int:
@@ -65,9 +69,11 @@ class CudaMatrix:
         return int(self.codes.shape[1])
 
     @cached_property
-    def code_counts(self) -> NDArray[np.int32]:
+    def code_counts(self) -> NDArray[np.integer[Any]]:
         """How often each code stands in each feature, shape (n_blocks * 16, 256). Counted when first asked for."""
         n_blocks, n_rows, _ = self.codes.shape
+        if self.all_counts is not None:
+            return np.pad(self.all_counts, ((0, n_blocks * BLOCK_FEATURES - self.n_features), (0, 0)))
         counts = self.gpu.empty((n_blocks * BLOCK_FEATURES, N_CODES), np.int32)
         self.gpu.zero(counts)
         grid = (-(-n_rows // ROWS_COUNTED), min(n_blocks, MAX_GRID[1]))
@@ -88,7 +94,7 @@ class CudaMatrix:
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
         """Whether a feature tells rows apart, as `gpuboost.binning.BinnedMatrix.usable`, shape (n_features,)."""
-        has_values = self.code_counts[: self.n_features, MISSING_CODE] < self.n_rows
+        has_values = self.code_counts[: self.n_features, MISSING_CODE + 1 :].any(axis=1)
         usable: NDArray[np.bool_] = (self.n_bins > 2) | (self.fitted_missing & has_values)
         return usable
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
-from gpuboost.backends.base import Backend
 from gpuboost.backends.criteria import CRITERIA
+from gpuboost.backends.divided import DividedGrowth
 from gpuboost.backends.frontier import (
     BASELINE,
     CLOSED,
@@ -38,13 +38,24 @@ from gpuboost.tree import Tree
 
 @dataclass
 class Work:
-    """What the reference backend keeps of a growth: the roots' sums of abs(quantised), and the features that may be cut."""
+    """What the reference backend keeps of a growth.
 
-    sum_abs: list[IntArray]
+    Attributes
+    ----------
+    sum_abs : ndarray of int64, shape (n_trees, n_channels)
+        The roots' sums of abs(quantised).
+    features : list of int
+        Those that may be cut.
+    histograms : dict
+        By tree and node, where the rows are divided among workers.
+    """
+
+    sum_abs: IntArray
     features: list[int]
+    histograms: dict[tuple[int, int], IntArray] = field(default_factory=dict)
 
 
-class NumpyBackend(NumpySoftmax, Backend):
+class NumpyBackend(NumpySoftmax, DividedGrowth):
     """Every primitive in NumPy on the host."""
 
     device = "numpy"
@@ -64,7 +75,7 @@ class NumpyBackend(NumpySoftmax, Backend):
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
     def maximum(self, state: Floats) -> float:
-        return float(state.max())
+        return float(state.max(initial=0.0))
 
     def channel_sums(self, state: Floats, frequency_weight: NDArray[np.int32], shift: int) -> IntArray:
         units: IntArray = np.rint(np.ldexp(state, shift)).astype(np.int64)
@@ -129,7 +140,7 @@ class NumpyBackend(NumpySoftmax, Backend):
         )
         for t in range(n_trees):
             totals[t, 0] = quantised[t, self._rows(frontier, t, 0)].sum(axis=0, dtype=np.int64)
-        sum_abs = [abs(quantised[t, self._rows(frontier, t, 0)]).sum(axis=0, dtype=np.int64) for t in range(n_trees)]
+        sum_abs = np.array([abs(quantised[t, self._rows(frontier, t, 0)]).sum(axis=0, dtype=np.int64) for t in range(n_trees)])
         features = np.flatnonzero(data.usable if scope.feature_mask is None else data.usable & scope.feature_mask)
         frontier.work = Work(sum_abs, features.tolist())
         return frontier
@@ -148,12 +159,14 @@ class NumpyBackend(NumpySoftmax, Backend):
     def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
         for t, node in self._alive(frontier, nodes):
             histogram = self.histogram(frontier.data, frontier.stats.quantised[t], self._rows(frontier, t, node))
-            total = frontier.totals[t, node]
-            score, edges, best = self.sweep(frontier, t, histogram, total)
-            frontier.edges[t, node] = edges
-            row = frontier.nodes[t, node]
-            row[[FEATURE, CUT, MISSING_LEFT]] = best
-            row[KEY] = score - row[BASELINE] if CRITERIA[frontier.stats.criterion].votes else np.float64(score).view(np.int64)
+            self._find_split(frontier, t, node, histogram, frontier.work.features)
+
+    def _find_split(self, frontier: Frontier, t: int, node: int, histogram: IntArray, features: list[int]) -> None:
+        score, edges, best = self.sweep(frontier, t, histogram, frontier.totals[t, node], features)
+        frontier.edges[t, node] = edges
+        row = frontier.nodes[t, node]
+        row[[FEATURE, CUT, MISSING_LEFT]] = best
+        row[KEY] = score - row[BASELINE] if CRITERIA[frontier.stats.criterion].votes else np.float64(score).view(np.int64)
 
     def histogram(self, data: BinnedMatrix, quantised: NDArray[np.int32], rows: NDArray[np.int32]) -> IntArray:
         bins = data.codes[:, rows] + data.bin_offsets[:-1, None]
@@ -162,13 +175,13 @@ class NumpyBackend(NumpySoftmax, Backend):
         return histogram
 
     def sweep(
-        self, frontier: Frontier, t: int, histogram: IntArray, total: IntArray
+        self, frontier: Frontier, t: int, histogram: IntArray, total: IntArray, features: list[int]
     ) -> tuple[float, IntArray, tuple[int, int, int]]:
         """Return the best score, its channels' edges, and its (feature, cut, missing_left)."""
         data, stats, sum_abs = frontier.data, frontier.stats, frontier.work.sum_abs[t]
         k = stats.n_classes
         best_score, best_edges, best = max(self.score(stats, sum_abs, total, 0 * total), 0), total, (-1, 0, 0)
-        for f in frontier.work.features:
+        for f in features:
             h = histogram[data.bin_offsets[f] : data.bin_offsets[f + 1]]
             for cut in range(1, len(h)):
                 if cut > 1 and not h[cut].any():
@@ -219,6 +232,38 @@ class NumpyBackend(NumpySoftmax, Backend):
         for t, node in np.argwhere(frontier.nodes[:, :, LEFT] == 0):
             node_of_row[t, self._rows(frontier, t, node)] = node
         return node_of_row
+
+    # ---- growing trees whose rows are divided among workers ----------------------------------------------------------------
+
+    def bin_offsets(self, frontier: Frontier) -> IntArray:
+        offsets: IntArray = frontier.data.bin_offsets
+        return offsets
+
+    def roots(self, frontier: Frontier) -> tuple[IntArray, IntArray | None]:
+        return frontier.totals[:, 0], frontier.work.sum_abs
+
+    def set_roots(self, frontier: Frontier, totals: IntArray, sum_abs: IntArray | None) -> None:
+        frontier.totals[:, 0] = totals
+        frontier.work.sum_abs = sum_abs
+
+    def count(self, frontier: Frontier, chosen: IntArray) -> IntArray:
+        quantised, nodes = frontier.stats.quantised, [(t, node) for t, node in enumerate(chosen.tolist()) if node >= 0]
+        return np.stack([self.histogram(frontier.data, quantised[t], self._rows(frontier, t, node)) for t, node in nodes], 1)
+
+    def judge(self, frontier: Frontier, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]) -> None:
+        first, stop = features
+        offsets, kept = frontier.data.bin_offsets, frontier.work.histograms
+        own = [f for f in frontier.work.features if first <= f < stop]
+        for place, t in enumerate(np.flatnonzero(chosen >= 0).tolist()):
+            node, histogram = int(chosen[t]), np.zeros((offsets[-1], sums.shape[2]), np.int64)
+            histogram[offsets[first] : offsets[stop]] = sums[:, place]
+            kept[t, node] = histogram
+            if node > 0:
+                left, parent = 2 * frontier.step - 1, int(frontier.current[t])
+                sibling = 2 * left + 1 - node
+                kept[t, sibling] = kept.pop((t, parent)) - histogram
+                self._find_split(frontier, t, sibling, kept[t, sibling], own)
+            self._find_split(frontier, t, node, histogram, own)
 
     # ---- using trees -------------------------------------------------------------------------------------------------------
 

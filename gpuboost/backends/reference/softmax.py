@@ -30,7 +30,7 @@ class NumpySoftmax:
 
     def largest_miss(self, rows: SoftmaxRows) -> float:
         own = np.take_along_axis(complements(rows.p), rows.target[:, None], axis=1)[:, 0]
-        return float((rows.weight_scale * own).max())
+        return float((rows.weight_scale * own).max(initial=0.0))
 
     def derivatives(self, rows: SoftmaxRows) -> tuple[Floats, Floats]:
         """Return ``f g`` and ``f h`` of every class, shape (n_rows, n_classes)."""

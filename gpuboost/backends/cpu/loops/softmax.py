@@ -107,12 +107,13 @@ def statistics(
 ) -> tuple[Array, Array]:
     """Fill in the rows lo..hi-1 of ``quantised`` (n_trees, n_rows, C); return its sums, and those of its magnitudes.
 
-    Both are (n_trees, C). ``scales`` are those of gradients and curvatures; ``weights`` may be empty.
+    Both are (n_trees, C). ``scales`` are those of gradients and curvatures; ``weights`` is (1, n_rows), or has no rows
+    if there are none: a worker may have no rows itself.
     """
     p, target, frequency_weight, weight_scale = rows
     gradient_scale, curvature_scale = scales
     n_classes = p.shape[1]
-    has_weights = len(weights) > 0
+    has_weights = weights.shape[0] > 0
     at_h, at_count = 1 + has_weights, 2 + has_weights
     # The last class is base class -1, whose terms are 0.
     own, h, g = np.zeros((n_classes + 1, CHUNK)), np.zeros((n_classes + 1, CHUNK)), np.zeros((n_classes + 1, CHUNK), np.int32)
@@ -125,7 +126,7 @@ def statistics(
         derivatives(own, target[first:stop], f, gradient_scale, others, g, h)
         channels[at_count, :n] = counts[first:stop]
         if has_weights:
-            channels[1, :n] = weights[first:stop]
+            channels[1, :n] = weights[0, first:stop]
         for t in range(len(pairs)):
             base, k = pairs[t, 0], pairs[t, 1]
             for i in range(n):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuboost import binning
+import gpuboost.binning.columns
 from gpuboost.binning import MAX_VALUE_BINS, BinMapper, bin_block, midpoint
 
 LARGEST = np.finfo(np.float64).max
@@ -414,7 +414,7 @@ def test_long_doubles_beyond_float64_are_infinite():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Two columns of 300 float64 in a block."""
-    monkeypatch.setattr(binning, "_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(gpuboost.binning.columns, "_BLOCK_BYTES", 5000)
 
 
 def layouts(X):
@@ -489,7 +489,7 @@ def test_a_backend_may_bring_its_own_primitive():
 @pytest.mark.slow
 def test_a_matrix_is_never_copied_whole():
     X = np.random.default_rng(8).integers(0, 256, (20000, 500), dtype=np.uint8)  # 10 MB, or 80 MB as float64
-    spare = binning._BLOCK_BYTES + (2 << 20)
+    spare = gpuboost.binning.columns._BLOCK_BYTES + (2 << 20)
     tracemalloc.start()
     try:
         mapper = BinMapper.fit(X, max_bins=100)

@@ -1,0 +1,107 @@
+"""The halves of the search for splits, for rows that are divided among workers; see `gpuboost.backends.divided`.
+
+Histograms come to the host, where they travel, and a worker's share of the sums goes back. Where trees of a batch have their
+smaller children on different sides, both sides are counted; only those that were asked for travel. No such growth is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.array_types import IntArray
+from gpuboost.backends.cuda.growth import LEFT_CHILD, N_COLUMNS, ROOT, CudaGrowth
+from gpuboost.backends.cuda.growth_work import work_of
+from gpuboost.backends.cuda.plan import Tile
+from gpuboost.backends.divided import SPLIT
+from gpuboost.backends.frontier import Frontier
+
+
+class CudaDivided(CudaGrowth):
+    """See `gpuboost.backends.divided.DividedGrowth`."""
+
+    sums: dict[tuple[int, int], NDArray[Any]]
+    """What the bins of this worker's features add up to over all workers, by tree and node; without the skipped ones."""
+
+    def bin_offsets(self, frontier: Frontier) -> IntArray:
+        return work_of(frontier).columns.host.offsets.astype(np.int64)
+
+    def roots(self, frontier: Frontier) -> tuple[IntArray, IntArray | None]:
+        work, n_channels = work_of(frontier), frontier.stats.n_channels
+        roots = self.gpu.get(work.table[:, 0, N_COLUMNS : N_COLUMNS + n_channels])
+        return roots, None if work.sum_abs is None else self.gpu.get(work.sum_abs)
+
+    def set_roots(self, frontier: Frontier, totals: IntArray, sum_abs: IntArray | None) -> None:
+        table = self.gpu.get(work_of(frontier).table)
+        table[:, 0, N_COLUMNS : N_COLUMNS + totals.shape[1]] = totals
+        self._set_table(frontier, table)
+        if sum_abs is not None:
+            frontier.work = replace(work_of(frontier), sum_abs=self.gpu.put(sum_abs))
+
+    def _set_table(self, frontier: Frontier, table: IntArray) -> None:
+        """Give a frontier another table: that of the buffers belongs to what has been recorded."""
+        n_channels, on_device = frontier.stats.n_channels, self.gpu.put(table)
+        frontier.work = replace(work_of(frontier), table=on_device)
+        frontier.nodes = on_device[:, :, :N_COLUMNS]
+        frontier.totals, frontier.edges = (on_device[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
+
+    def tables(self, frontier: Frontier) -> tuple[IntArray, IntArray, IntArray]:
+        return *self.read_nodes(frontier), self.gpu.get(frontier.current)
+
+    def set_splits(self, frontier: Frontier, nodes: Sequence[int], splits: IntArray, edges: IntArray) -> None:
+        table, trees = self.gpu.get(work_of(frontier).table), range(len(splits))
+        table[np.ix_(trees, nodes, SPLIT)] = splits
+        first = N_COLUMNS + frontier.stats.n_channels
+        table[np.ix_(trees, nodes, range(first, first + edges.shape[2]))] = edges
+        self._set_table(frontier, table)
+
+    def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[np.int32]:
+        trees = np.flatnonzero(chosen >= 0)
+        sides = np.where(chosen[trees] > 0, (chosen[trees] + 1) % 2, 0)  # left children have odd numbers
+        parts = [self._count_tile(frontier, tile, trees, sides) for tile in work_of(frontier).plan.tiles]
+        return np.concatenate(parts)
+
+    def _count_tile(self, frontier: Frontier, tile: Tile, trees: IntArray, sides: IntArray) -> NDArray[np.int32]:
+        work, is_root = work_of(frontier), frontier.step == 0
+        sums = np.empty((tile.n_bins, len(trees), frontier.stats.n_channels), np.int32)
+        for side in range(1 if is_root else 2):
+            own = np.flatnonzero(sides == side)
+            if len(own):
+                self._zero(work.histograms[side])
+                self._histogram(frontier, tile, ROOT if is_root else LEFT_CHILD + side, side)
+                counted = self.gpu.get(work.histograms[side])[trees[own], : tile.n_bins]
+                sums[:, own] = counted.transpose(1, 0, 2)
+        return sums
+
+    def judge(self, frontier: Frontier, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]) -> None:
+        trees, is_root = np.flatnonzero(chosen >= 0).tolist(), frontier.step == 0
+        if is_root:
+            self.sums = {(t, 0): sums[:, place] for place, t in enumerate(trees)}
+        else:
+            parents, both = self.gpu.get(frontier.current), 4 * frontier.step - 1  # the sum of the children's numbers
+            for place, t in enumerate(trees):
+                node, own = int(chosen[t]), sums[:, place]
+                self.sums[t, both - node] = self.sums.pop((t, int(parents[t]))) - own
+                self.sums[t, node] = own
+        nodes = (0,) if is_root else (2 * frontier.step - 1, 2 * frontier.step)
+        histograms = np.zeros((len(nodes), work_of(frontier).n_trees, len(sums), sums.shape[2]), np.int32)
+        for member, node in enumerate(nodes):
+            for t in trees:
+                histograms[member, t] = self.sums[t, node]
+        self._judge(frontier, histograms, features)
+
+    def _judge(self, frontier: Frontier, histograms: NDArray[np.int32], features: tuple[int, int]) -> None:
+        """Sweep the roots, or both children in every tree, from histograms (nodes, n_trees, n_bins, C) of few features."""
+        work, columns = work_of(frontier), work_of(frontier).columns.host
+        first, stop = np.searchsorted(columns.features, features).tolist()
+        first_bin, n_bins = int(columns.offsets[features[0]]), histograms.shape[2]
+        plan = replace(work.plan, tiles=(Tile(0, 0, first, stop - first, first_bin, max(n_bins, 1)),), kept=False)
+        own = Frontier(**{**vars(frontier), "work": replace(work, plan=plan, histograms=self.gpu.put(histograms))})
+        member = ROOT if frontier.step == 0 else LEFT_CHILD
+        if first > 0:  # a launch that begins with the first feature starts from the constant classifier
+            self._sweep(own, Tile(0, 0, 0, 0, 0, 1), member)
+        self._sweep(own, plan.tiles[0], member)

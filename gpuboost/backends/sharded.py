@@ -1,0 +1,318 @@
+"""A backend for one of several workers, each of which has a part of the rows.
+
+Whatever a primitive sums over rows is summed again over the workers, as integers, before anything decides; a maximum is that
+of all; all else is the work of an unchanged backend on the rows that are here. So the loops of boosters and learners, which run
+the same on every worker, see the numbers of one process.
+
+A growth exchanges, for every two siblings, the histograms of the one that probably has fewer rows: each worker gets the sums
+of its share of the bins, completes them, judges those features, and the best splits of all are gathered. In bytes a worker
+sends ``(p - 1) / p`` of such a histogram.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.array_types import Floats, IntArray
+from gpuboost.backends.base import Backend
+from gpuboost.backends.divided import SPLIT, DividedGrowth, left_children
+from gpuboost.backends.frontier import CUT, FEATURE, MISSING_LEFT, WHOLE, Frontier, GrowthScope
+from gpuboost.backends.label_weights import LabelWeights
+from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
+from gpuboost.binning import MISSING_CODE, BinMapper, BinnedMatrix
+from gpuboost.binning.codes import N_CODES
+from gpuboost.ensemble import Ensemble
+from gpuboost.peers.base import Peers, agree, mark
+from gpuboost.tree import Tree
+
+
+@dataclass(frozen=True)
+class ShardedMatrix:
+    """A loaded matrix of the local backend, and the number of rows of all workers."""
+
+    local: Device
+    n_rows: int
+    code_counts: IntArray
+
+
+@dataclass
+class Paths:
+    """Which codes the rows of each node can have, by the splits above it: from these, about how many rows it has.
+
+    The rows of both children would have to be added up over the workers to know; an estimate from the counts of the codes,
+    which all workers have, will do to choose the child whose histograms are counted.
+
+    Attributes
+    ----------
+    code_counts : ndarray of int64, shape (n_features, 256)
+    allowed : dict
+        By tree and node, for each feature that was split by above it, the codes that are left, bool (256,).
+    """
+
+    code_counts: IntArray
+    allowed: dict[tuple[int, int], dict[int, NDArray[np.bool_]]] = field(default_factory=dict)
+
+    def split(self, t: int, node: int, left: int, feature: int, cut: int, missing_left: int) -> int:
+        """Take note of a split; return the child, ``left`` or ``left + 1``, that probably has fewer rows."""
+        above, codes = self.allowed.get((t, node), {}), np.arange(N_CODES)
+        here = above.get(feature, np.ones(N_CODES, bool))
+        goes_left = (codes <= cut) & ((codes != MISSING_CODE) | bool(missing_left))
+        sides = here & goes_left, here & ~goes_left
+        for child, side in enumerate(sides):
+            self.allowed[t, left + child] = {**above, feature: side}
+        n_left, n_right = (int(self.code_counts[feature, side].sum()) for side in sides)
+        return left + (n_right < n_left)
+
+
+@dataclass(frozen=True)
+class Division:
+    """Which features each worker judges, in a growth.
+
+    Attributes
+    ----------
+    features : ndarray of int64, shape (size + 1,)
+        Worker r judges the features ``features[r] .. features[r + 1] - 1``.
+    bins : ndarray of int64, shape (size + 1,)
+        Their bins.
+    """
+
+    features: IntArray
+    bins: IntArray
+
+    @classmethod
+    def of(cls, bin_offsets: IntArray, n_workers: int) -> Division:
+        """Give every worker about the same number of bins, in whole features."""
+        targets = bin_offsets[-1] * np.arange(n_workers + 1) // n_workers
+        features = np.searchsorted(bin_offsets, targets)
+        features[0], features[-1] = 0, len(bin_offsets) - 1
+        return cls(features, bin_offsets[features])
+
+
+class ShardedBackend(Backend):
+    """See the module's docstring.
+
+    Parameters
+    ----------
+    local : DividedGrowth
+        Has the rows of this worker, and is closed with this one.
+    peers : Peers
+    """
+
+    def __init__(self, local: DividedGrowth, peers: Peers) -> None:
+        self.local, self.peers = local, peers
+        self.device = local.device
+        self.division: Division | None = None
+        self.paths = Paths(np.zeros((0, N_CODES), np.int64))
+
+    def close(self) -> None:
+        self.local.close()
+
+    def total(self, array: Any, what: str) -> IntArray:
+        """Return the sum of the workers' arrays in int64."""
+        return self.peers.sum(np.asarray(array, np.int64), what)
+
+    def totals(self, arrays: Sequence[IntArray], what: str) -> list[IntArray]:
+        """Return the sums of several arrays by one exchange."""
+        flat = self.total(np.concatenate([array.ravel() for array in arrays]), what)
+        parts = np.split(flat, np.cumsum([array.size for array in arrays])[:-1])
+        return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+    def most(self, value: SupportsFloat, what: str) -> float:
+        """Return the largest of the workers' values, none of which is negative."""
+        return float(self.peers.max(np.array([float(value)]), what)[0])
+
+    # ---- moving data -------------------------------------------------------------------------------------------------------
+
+    def load(self, matrix: BinnedMatrix) -> ShardedMatrix:
+        counts, n_rows = self.totals([matrix.code_counts, np.array([matrix.n_rows])], "code counts")
+        local = self.local.load(replace(matrix, all_counts=counts))
+        agree(self.peers, "which columns can be cut, and how many rows there are", self.local.usable(local), n_rows)
+        return ShardedMatrix(local, int(n_rows[0]), counts)
+
+    def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> ShardedMatrix:
+        return self.load(mapper.transform(X, rows=rows, bin_block=self.local.bin_block))
+
+    def usable(self, data: ShardedMatrix) -> NDArray[np.bool_]:
+        return self.local.usable(data.local)
+
+    def put(self, array: NDArray[Any]) -> Device:
+        return self.local.put(array)
+
+    def put_one_hot(self, state: Floats) -> Device:
+        return self.local.put_one_hot(state)
+
+    def get(self, array: Device) -> NDArray[Any]:
+        return self.local.get(array)
+
+    # ---- row state and statistics ------------------------------------------------------------------------------------------
+
+    def maximum(self, state: Device) -> float:
+        return self.most(self.local.maximum(state), "maximum")
+
+    def channel_sums(self, state: Device, frequency_weight: Device, shift: int) -> IntArray:
+        return self.total(self.local.channel_sums(state, frequency_weight, shift), f"channel sums at shift {shift}")
+
+    def quantise(
+        self, state: Device, signs: Device, frequency_weight: Device, shift: int, counts: Counts | None = None
+    ) -> Stats:
+        return self._of_all(self.local.quantise(state, signs, frequency_weight, shift, counts), f"shift {shift}")
+
+    def _of_all(self, stats: Stats, decided: str) -> Stats:
+        """Return statistics with the sums of all workers."""
+        parts = [stats.sum, stats.sum_abs] + ([] if stats.totals is None else [stats.totals])
+        sums, sum_abs, *totals = self.totals(parts, f"sums of statistics at {decided}, least count {stats.min_count}")
+        return replace(stats, sum=sums, sum_abs=sum_abs, totals=totals[0] if totals else None)
+
+    def flip(self, stats: Stats, leaf_index: Device, signs: NDArray[np.int8]) -> Stats:
+        flipped = self.local.flip(stats, leaf_index, signs)
+        return replace(
+            flipped, sum=self.total(flipped.sum, f"sums of statistics flipped by {mark(signs)}"), sum_abs=stats.sum_abs
+        )
+
+    def leaf_sums(self, stats: Stats, leaf_index: Device, n_leaves: int) -> tuple[IntArray, IntArray]:
+        sums, sum_abs = self.local.leaf_sums(stats, leaf_index, n_leaves)
+        if sum_abs is sums:  # of weights that have no sign
+            both = self.total(sums, f"leaf sums at shift {stats.shift}")
+            return both, both
+        sums, sum_abs = self.totals([sums, sum_abs], f"leaf sums at shift {stats.shift}")
+        return sums, sum_abs
+
+    def row_weights(self, stats: Stats) -> IntArray:
+        return self.local.row_weights(stats)
+
+    def reweight(self, state: Device, signs: Device, leaf_index: Device, table: Floats) -> SupportsFloat:
+        return self.most(self.local.reweight(state, signs, leaf_index, table), f"maximum after reweighting by {mark(table)}")
+
+    def minimum(self, state: Device, limit: Device, scale: float, limit_scale: float) -> tuple[Device, SupportsFloat]:
+        smaller, largest = self.local.minimum(state, limit, scale, limit_scale)
+        return smaller, self.most(largest, f"maximum of minima at {scale}, {limit_scale}")
+
+    def project(self, state: Device, signs: Device, coefficients: Floats) -> tuple[Device, Device, SupportsFloat]:
+        magnitude, side, largest = self.local.project(state, signs, coefficients)
+        return magnitude, side, self.most(largest, f"maximum of a projection on {mark(coefficients)}")
+
+    # ---- probabilities of softmax boosters ---------------------------------------------------------------------------------
+
+    def largest_miss(self, rows: SoftmaxRows) -> float:
+        return self.most(self.local.largest_miss(rows), "largest miss")
+
+    def softmax_sums(self, rows: SoftmaxRows, shift: int) -> tuple[IntArray, IntArray]:
+        gradient, curvature = self.totals(self.local.softmax_sums(rows, shift), f"derivatives at shift {shift}")
+        return gradient, curvature
+
+    def softmax_statistics(
+        self, rows: SoftmaxRows, pairs: IntArray, shifts: Shifts, counts: Counts, weights: Device | None = None
+    ) -> Stats:
+        own = self.local.softmax_statistics(rows, pairs, shifts, counts, weights)
+        return self._of_all(own, f"shifts {shifts.gradient} and {shifts.curvature} of pairs {mark(pairs)}")
+
+    def softmax_update(self, p: Device, steps: SoftmaxSteps, trees: Sequence[int]) -> None:
+        self.local.softmax_update(p, steps, trees)
+
+    def stack(self, leaf_indices: Sequence[Device]) -> Device:
+        return self.local.stack(leaf_indices)
+
+    def softmax_losses(
+        self, rows: SoftmaxRows, steps: SoftmaxSteps, candidates: Sequence[Sequence[int]], shift: int
+    ) -> IntArray:
+        decided = mark(steps.pairs, steps.multipliers, *candidates)
+        return self.total(self.local.softmax_losses(rows, steps, candidates, shift), f"losses after steps {decided}")
+
+    def present_losses(self, rows: SoftmaxRows, shift: int) -> IntArray:
+        return self.total(self.local.present_losses(rows, shift), f"losses at shift {shift}")
+
+    # ---- growing trees -----------------------------------------------------------------------------------------------------
+
+    def start_growth(self, data: ShardedMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
+        frontier = self.local.start_growth(data.local, stats, max_leaves, replace(scope, pruning=False))
+        totals, sum_abs = self.local.roots(frontier)
+        is_whole = scope.sample_indices is None
+        if is_whole and (stats.totals is not None or len(stats.quantised) == 1):
+            totals = stats.sum[None] if stats.totals is None else stats.totals
+            sum_abs = None if sum_abs is None else stats.sum_abs[None]
+        else:
+            totals, *rest = self.totals([totals] + ([] if sum_abs is None else [sum_abs]), "totals of roots")
+            sum_abs = rest[0] if rest else None
+        self.local.set_roots(frontier, totals, sum_abs)
+        self.division = Division.of(self.local.bin_offsets(frontier), self.peers.size)
+        self.paths = Paths(data.code_counts)
+        return frontier
+
+    def rows_by_leaf(self, leaf_index: Device, n_leaves: int, rows: Device | None = None) -> tuple[Device, IntArray]:
+        return self.local.rows_by_leaf(leaf_index, n_leaves, rows)
+
+    def run(self, frontier: Frontier, steps: Callable[[], None]) -> None:
+        steps()
+
+    def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
+        chosen, division, rank = self._smaller(frontier, nodes), self.division, self.peers.rank
+        if division is None or (chosen < 0).all():
+            return
+        decided = mark(chosen, frontier.stats.min_count, frontier.step)
+        sums = self.peers.reduce_scatter(self.local.count(frontier, chosen), division.bins, f"histograms of {decided}")
+        self.local.judge(frontier, chosen, sums, (int(division.features[rank]), int(division.features[rank + 1])))
+        table, edges, _ = self.local.tables(frontier)
+        own = np.concatenate([table[:, nodes][:, :, SPLIT], edges[:, nodes]], axis=2)
+        found = self.peers.gather(np.ascontiguousarray(own, np.int64).tobytes(), f"best splits of {decided}")
+        everyones = np.stack([np.frombuffer(one, np.int64).reshape(own.shape) for one in found])
+        feature, key = everyones[..., 0], everyones[..., 3]
+        feature = np.where(key == key.max(axis=0), feature, np.iinfo(np.int64).max)  # ties go to the lowest feature
+        best = np.take_along_axis(everyones, feature.argmin(axis=0)[None, ..., None], axis=0)[0]
+        self.local.set_splits(frontier, nodes, best[..., :4], best[..., 4:])
+
+    def _smaller(self, frontier: Frontier, nodes: Sequence[int]) -> IntArray:
+        """Return the root, or which child of the current node has fewer rows, in every tree; -1 where there is none."""
+        table, _, current = self.local.tables(frontier)
+        if len(nodes) == 1:
+            return np.zeros(len(table), np.int64)
+        chosen = left_children(table, current)
+        for t in np.flatnonzero(chosen >= 0).tolist():
+            feature, cut, missing_left = table[t, current[t], [FEATURE, CUT, MISSING_LEFT]].tolist()
+            chosen[t] = self.paths.split(t, int(current[t]), int(chosen[t]), feature, cut, missing_left)
+        return chosen
+
+    def pop_best_leaf(self, frontier: Frontier) -> bool:
+        return self.local.pop_best_leaf(frontier)
+
+    def partition(self, frontier: Frontier) -> None:
+        self.local.partition(frontier)
+
+    def node_of_rows(self, frontier: Frontier) -> Device:
+        return self.local.node_of_rows(frontier)
+
+    def read_nodes(self, frontier: Frontier) -> tuple[IntArray, IntArray]:
+        return self.local.read_nodes(frontier)
+
+    def read_totals(self, frontier: Frontier) -> tuple[IntArray, IntArray]:
+        return self.local.read_totals(frontier)
+
+    # ---- using trees -------------------------------------------------------------------------------------------------------
+
+    def apply(self, tree: Tree, data: ShardedMatrix) -> Device:
+        return self.local.apply(tree, data.local)
+
+    def set_bit(self, cell: Device, bit: int, data: ShardedMatrix, feature: int, cut: int, missing_left: bool) -> None:
+        self.local.set_bit(cell, bit, data.local, feature, cut, missing_left)
+
+    def predict(self, ensemble: Ensemble, data: ShardedMatrix, scores: Device, first: int, stop: int) -> None:
+        self.local.predict(ensemble, data.local, scores, first, stop)
+
+    def add_scores(self, scores: Device, leaf_index: Device, values: Floats) -> None:
+        self.local.add_scores(scores, leaf_index, values)
+
+    def add_trees(self, scores: Device, leaf_indices: Sequence[Device], values: Sequence[Floats]) -> None:
+        self.local.add_trees(scores, leaf_indices, values)
+
+    def error(self, scores: Device, target: Device, units: Device) -> int:
+        return int(self.total(int(self.local.error(scores, target, units)), "weight of wrong predictions"))
+
+    def weigh_labels(self, scores: Device, target: IntArray, weighting: str, first: int, stop: int) -> LabelWeights:
+        return self.local.weigh_labels(scores, target, weighting, first, stop)
+
+    def confusion(self, scores: Device, target: Device, units: Device) -> IntArray:
+        return self.total(self.local.confusion(scores, target, units), "weight of predictions by class")

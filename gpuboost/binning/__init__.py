@@ -1,0 +1,24 @@
+"""Binning: from feature values to uint8 codes, the only form in which learners and predictions see a feature.
+
+`BinMapper.fit` chooses the cuts of every feature, and `BinMapper.transform` turns values into codes,
+
+    code(x) = 0 if x is NaN, else 1 + number of cuts <= x          (compared in float64),
+
+so a value that equals a cut lies on its right. Training and prediction walk the same codes and cannot differ.
+
+A feature with at most ``max_bins`` distinct values is cut between any two neighbours, so that the search for
+the best stump is exhaustive (Kégl, "The return of AdaBoost.MH: multi-class Hamming trees", 2014). A feature
+with more is cut at weighted quantiles. They are exact: weights are integers, and so is all that decides. So
+the cuts depend neither on the order of the rows, nor on the workers that hold them, nor on the unit of the
+weights, and a row of weight 2 is the same as two rows.
+
+`mapper.py` is `BinMapper`; `columns.py` reads the columns of a matrix, `quantiles.py` chooses where bins start,
+`codes.py` has what codes are. Where the rows lie on several workers, `workers.py` finds the same cuts, from what
+`outline.py` says of a column of which not all values are known.
+"""
+
+from gpuboost.binning.codes import MISSING_CODE, BinBlock, BinnedMatrix, bin_block
+from gpuboost.binning.mapper import BinMapper
+from gpuboost.binning.quantiles import MAX_VALUE_BINS, midpoint
+
+__all__ = ["MAX_VALUE_BINS", "MISSING_CODE", "BinBlock", "BinMapper", "BinnedMatrix", "bin_block", "midpoint"]
