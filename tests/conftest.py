@@ -20,6 +20,8 @@ FIRST = (
     "tests/backends/cuda/test_kernel_mutants.py",
     "tests/cuda_on_cpu/",
     "tests/backends/cpu/test_pruning.py",
+    "tests/test_gpu_check.py",
+    "tests/estimators/test_filterboost.py",
 )
 """The long work comes first: while one process compiles most of the loops for all, others find what needs none."""
 BUT_EXHAUSTIVE = "not exhaustive"

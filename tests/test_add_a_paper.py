@@ -67,6 +67,7 @@ def test_the_names_are_right() -> None:
 
 
 # Stumps: larger trees fit the rows of a class that one check weighs down by 10**7 and wants to be forgotten.
+@pytest.mark.slow
 @parametrize_with_checks([Gentle(n_estimators=20, max_leaf_nodes=2, device="cpu")])
 def test_the_estimator_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -218,7 +218,7 @@ def test_sigmoids_are_consistent(x: float) -> None:
 
 
 @pytest.mark.parametrize("function", [exp, log, sigmoid, log_sigmoid])
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0), (4, 5), (2, 65, 70)])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0), (4, 5), pytest.param((2, 65, 70), marks=pytest.mark.slow)])
 def test_shapes_strides_and_dtypes(function: Any, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).uniform(0.1, 5.0, shape)
     # Whatever stands beside a value, it gets the same bits: here as scalars and inside of long arrays.

@@ -80,7 +80,7 @@ def test_structs_are_registered_as_they_are_compiled() -> None:
     assert gpu.get(out).tolist() == expected
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", [pytest.param(file, marks=pytest.mark.slow) if file == "sweep" else file for file in FILES])
 def test_nothing_is_fused_or_flushed(file: str) -> None:
     """As CuPy compiles, with -ftz=true: every operation rounds once, and denormal numbers, also float32, stay what they are."""
     ptx = compiled(kernels.source(file), file, ["-arch=compute_75", "-ftz=true", "--device-as-default-execution-space"]).ptx

@@ -19,6 +19,7 @@ from gpuboost.progress import Progress
 from gpuboost.stopping import Patience, SmoothedError
 from gpuboost.training import Training, WatchedSet, train
 from gpuboost.tree import constant_tree
+from tests.candidates import thinned
 from tests.problems import Data, blobs, digest, fit, scores, sign_matrix
 
 BOOSTER = AdaBoostMH(HammingTree(3), "single-label")
@@ -95,7 +96,7 @@ def test_history_has_a_value_a_round() -> None:
 
 
 @pytest.mark.parametrize("variant", ["discrete", "real"])
-@pytest.mark.parametrize("learner", [HammingTree(4), StumpProduct(2)])
+@pytest.mark.parametrize("learner", thinned([HammingTree(4), StumpProduct(2)], 2))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_watching_the_training_set_shows_the_training(backend: Backend, learner: Any, variant: Any, weighted: bool) -> None:
     data = replace(DATA, weights=np.random.default_rng(0).uniform(0.2, 1.0, 60)) if weighted else DATA

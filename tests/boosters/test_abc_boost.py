@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_pairs_of_classes() -> None:
 @pytest.mark.parametrize("n_classes", [3, 4, 5])
 def test_search_against_brute_force(loss: Any, n_classes: int) -> None:
     # Train with every class as the fixed base for a round, and take the one with the lowest loss; round after round.
-    data = blobs(90, 3, n_classes, seed=3)
+    data = replace(blobs(90, 3, n_classes, seed=3), max_bins=16)
     found = rounds(ABCBoost(loss, "search", 1, None, 5, 2, 0.3), data, 4)
     problem = data.on(NumpyBackend())
     initial_rounds: list[Any] = []
@@ -153,7 +154,7 @@ def test_weight_two_is_the_row_twice(backend: Backend, method: str) -> None:
 @pytest.mark.parametrize("gap", [1, 3])
 def test_continuing_is_one_long_training(backend: Backend, method: str, gap: int) -> None:
     data = blobs(70, 3, 4, seed=7)
-    data = Data(data.X, data.signs, np.random.default_rng(7).uniform(0.2, 1.0, 70))
+    data = Data(data.X, data.signs, np.random.default_rng(7).uniform(0.2, 1.0, 70), max_bins=16)
     long = fit(booster(method, gap=gap), data, backend, 8, evaluation=blobs(30, 3, 4, seed=8))
     for k in (1, 4, 7):
         base = long.history["base_class"][k - 1]

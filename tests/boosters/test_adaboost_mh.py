@@ -20,6 +20,7 @@ from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
 from gpuboost.training import Training
 from gpuboost.tree import Tree
+from tests.candidates import thinned
 from tests.problems import Data, blobs, cpu_backend, digest, fit, rounds_of, scores, sign_matrix, votes_of_rows
 
 STUMP = HammingTree(2)
@@ -301,7 +302,7 @@ def test_loss_never_rises(backend: Backend, learner: Learner, variant: Any, sche
 
 @pytest.mark.parametrize("variant", ["discrete", "real"])
 @pytest.mark.parametrize("scheme", ["single-label", "uniform"])
-@pytest.mark.parametrize("learning_rate", [0.3, 1.0, 1.5])
+@pytest.mark.parametrize("learning_rate", thinned([0.3, 1.0, 1.5], 3))
 def test_loss_from_the_scores(backend: Backend, variant: Any, scheme: Any, learning_rate: float) -> None:
     # Eq. 4: the mean of w0 exp(-f y), here as a share of its value for f = 0.
     data = blobs(70, 3, 3, seed=9)

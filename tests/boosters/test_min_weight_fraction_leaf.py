@@ -20,6 +20,7 @@ from gpuboost.fixedpoint import row_counts
 from gpuboost.learners.base import Learner
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
+from tests.candidates import thinned
 from tests.oracles import Limit, best_stump
 from tests.problems import Data, blobs, cpu_backend, digest, fit, sign_matrix
 
@@ -152,7 +153,7 @@ def test_half_of_an_odd_number_of_rows_is_out_of_reach(backend: Backend, learner
     assert tree.values == pytest.approx(np.array([[0.5 * math.log(1.5), -0.5 * math.log(1.5)]]), rel=1e-8)
 
 
-@pytest.mark.parametrize("variant", ["discrete", "real"])
+@pytest.mark.parametrize("variant", thinned(["discrete", "real"], 2))
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_the_smallest_fraction_changes_nothing(backend: Backend, learner: Learner, variant: Any) -> None:
     # One unit on either side, which every row has: what the counts travel with must not show.

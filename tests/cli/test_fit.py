@@ -363,7 +363,9 @@ def test_other_data_are_no_resumption(data: Path, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("signal_sent", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "signal_sent", ["SIGINT", *(pytest.param(s, marks=pytest.mark.exhaustive) for s in ("SIGTERM", "SIGHUP"))]
+)
 def test_ctrl_c_of_a_process(data: Path, tmp_path: Path, signal_sent: str) -> None:
     """A real signal, in a real training: exit status 130, one line, and the checkpoint. SIGTERM ends a container, SIGHUP
     comes when a terminal is closed."""

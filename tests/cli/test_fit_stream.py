@@ -19,6 +19,7 @@ from gpuboost.cli.reading.tables import Reading
 from gpuboost.errors import StreamError
 from gpuboost.estimators import stream_fitting
 from gpuboost.streams import DatasetSource
+from tests.candidates import thinned
 from tests.cli.tables import NUMPY, flowers, read, refused, run, told, write
 
 pa = pytest.importorskip("pyarrow")
@@ -79,7 +80,7 @@ def as_feather() -> None:
 
 
 @pytest.mark.parametrize("shuffle", [None, 3])
-@pytest.mark.parametrize("change", [lambda: None, as_parquet, as_feather])
+@pytest.mark.parametrize("change", thinned([as_parquet, lambda: None, as_feather], 3))
 def test_the_model_is_that_of_python(change: Any, shuffle: int | None) -> None:
     change()
     more = () if shuffle is None else ("--shuffle", shuffle)
@@ -148,7 +149,7 @@ def test_without_stream_it_trains_as_the_others_do() -> None:
         (["1", "2", "3"], [1, 2, 3]),
         (["007", "1", "2"], ["007", "1", "2"]),
         (["NA", "x", "y"], ["NA", "x", "y"]),
-        (["True", "False"], [False, True]),
+        pytest.param(["True", "False"], [False, True], marks=pytest.mark.slow),
     ],
 )
 def test_labels_of_text_files_are_those_of_a_table_in_memory(texts: list[str], classes: list[Any]) -> None:
@@ -193,7 +194,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     monkeypatch.setattr(ProgressReport, "__call__", call)
 
 
-@pytest.mark.parametrize("change", [lambda: None, as_parquet])
+@pytest.mark.parametrize("change", thinned([lambda: None, as_parquet], 2))
 def test_a_training_that_was_interrupted_goes_on_in_mid_stream(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     change()
     fit = ("fit", "d", "--weight", "w", "--valid", "valid.csv", *STREAM, "--checkpoint", 2)

@@ -22,6 +22,7 @@ from gpuboost.boosters.filtering import filterboost
 from gpuboost.errors import StreamError
 from gpuboost.estimators import stream_fitting
 from gpuboost.streams import ArraySource, BatchSource
+from tests.candidates import thinned
 from tests.problems import blobs
 
 DATA = blobs(1500, 4, 3, seed=2, noise=1.5)
@@ -65,18 +66,21 @@ def plain() -> tuple[Any, ...]:
 # ---- one stream is one model -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 37, 1000, 65536])
+@pytest.mark.parametrize("n", thinned([37, 1, 65536, 1000], 2))
 def test_however_the_source_is_cut(n: int, plain: tuple[Any, ...]) -> None:
     assert content(stream(BatchSource(batches(X, Y, n)))) == plain
 
 
-@pytest.mark.parametrize(("step_rows", "a_slice"), [(16, 4096), (61, 7), (1024, 4096), (1 << 20, 30), (1 << 20, 500)])
+@pytest.mark.parametrize(
+    ("step_rows", "a_slice"), thinned([(61, 7), (16, 4096), (1024, 4096), (1 << 20, 30), (1 << 20, 500)], 4)
+)
 def test_however_rows_are_taken(step_rows: int, a_slice: int, plain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_fitting, "STEP_ROWS", step_rows)
     monkeypatch.setattr(rows_module, "SLICE", a_slice)
     assert content(stream((X, Y))) == plain
 
 
+@pytest.mark.slow
 def test_newton_steps_of_some_rows_do_not_depend_on_the_cuts_either(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filterboost, "MOST_COMPLETE", 333)
     found = set()
@@ -138,7 +142,7 @@ def test_weights_of_one_are_no_weights(plain: tuple[Any, ...]) -> None:
     assert content(classifier().fit(X, Y, np.full(len(Y), 3))) == content(classifier().fit(X, Y))
 
 
-@pytest.mark.parametrize("leaf_values", ["newton", "vote"])
+@pytest.mark.parametrize("leaf_values", thinned(["newton", "vote"], 2))
 def test_rows_without_weight_do_not_exist(leaf_values: str) -> None:
     weight = np.ones(len(Y))
     weight[::3] = 0
@@ -153,6 +157,7 @@ def test_rows_without_weight_do_not_exist(leaf_values: str) -> None:
     assert content(left_out) == content(classifier(leaf_values=leaf_values).fit(X[kept], LABELS[kept]))
 
 
+@pytest.mark.slow
 def test_weights_have_a_say() -> None:
     # Where rows of class 0 weigh 20 times as much, more rows are predicted so.
     heavy = stream((X, Y, np.where(Y == 0, 20.0, 1.0)), n_estimators=20)
@@ -166,7 +171,10 @@ def test_weights_have_a_say() -> None:
 
 @pytest.mark.parametrize(
     "params",
-    [{}, {"multiclass": "oc", "leaf_values": "vote"}, {"draw": "weight", "leaf_values": "fresh"}, {"schedule": "constant"}],
+    thinned(
+        [{}, {"multiclass": "oc", "leaf_values": "vote"}, {"draw": "weight", "leaf_values": "fresh"}, {"schedule": "constant"}],
+        4,
+    ),
 )
 def test_resumed_in_the_middle_of_the_stream(params: dict[str, Any], tmp_path: Path) -> None:
     whole = stream((X, LABELS), **params)
@@ -181,7 +189,7 @@ def test_resumed_in_the_middle_of_the_stream(params: dict[str, Any], tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"draw": "all"}, {"draw": "resample", "weighting": "exponential", "leaf_values": "vote"}]
+    "params", thinned([{}, {"draw": "all"}, {"draw": "resample", "weighting": "exponential", "leaf_values": "vote"}], 3)
 )
 def test_a_fit_that_is_continued_is_one_long_fit(params: dict[str, Any]) -> None:
     model = classifier(n_estimators=3, **params).fit(X, Y)
@@ -332,7 +340,7 @@ def test_another_schema_in_the_middle(tmp_path: Path) -> None:
         stream(wider, n_estimators=30)
 
 
-@pytest.mark.parametrize("value", [0, -3, 2.5, "many", None, True])
+@pytest.mark.parametrize("value", thinned([0, 2.5, -3, "many", None, True], 3))
 def test_schedules_that_say_no_number(value: Any) -> None:
     model = stream((X, Y))
     before = content(model)
@@ -499,6 +507,7 @@ def test_the_history_adds_up() -> None:
     assert (abs(history["draws"] - expected) <= 5 * deviation + 0.2 * expected).all()
 
 
+@pytest.mark.slow
 def test_a_set_that_is_smaller_than_a_round() -> None:
     # Of 10 rows half pass at first: 100 passes give 500, not the 2079 that the default asks for.
     A, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
@@ -509,6 +518,7 @@ def test_a_set_that_is_smaller_than_a_round() -> None:
     assert weightless.predict(A[:2]).tolist() == [0, 0]
 
 
+@pytest.mark.slow
 def test_a_target_error_that_is_reached_ends_the_training() -> None:
     rng = np.random.default_rng(0)
     A = rng.normal(size=(4000, 2))
@@ -573,5 +583,5 @@ def test_memory_does_not_grow_with_the_rows() -> None:
         assert done.returncode == 0, done.stderr
         return int(done.stdout)
 
-    few, many = peak(400_000), peak(2_000_000)
+    few, many = peak(200_000), peak(1_000_000)
     assert many <= 1.1 * few

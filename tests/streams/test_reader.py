@@ -272,6 +272,7 @@ def test_it_is_closed_while_the_source_is_busy(monkeypatch: pytest.MonkeyPatch) 
     readers()[0].join(10)
 
 
+@pytest.mark.slow
 def test_a_process_ends_though_a_reader_is_open() -> None:
     script = """
 import numpy as np

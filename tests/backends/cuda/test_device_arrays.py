@@ -67,7 +67,7 @@ EVERY_HALF = np.arange(1 << 16).astype(np.uint16).view(np.float16)
 EVERY_EXPONENT = (np.arange(1 << 9)[:, None] << 23 | [0, 1, 0x2ABCDE, 0x7FFFFF]).astype(np.uint32).view(np.float32).ravel()
 
 
-@pytest.mark.parametrize("floats", [EVERY_HALF, EVERY_EXPONENT], ids=["halves", "floats"])
+@pytest.mark.parametrize("floats", [pytest.param(EVERY_HALF, marks=pytest.mark.slow), EVERY_EXPONENT], ids=["halves", "floats"])
 def test_floats_of_every_size_have_the_codes_of_the_host(gpu: Gpu, floats: NDArray[Any]) -> None:
     numbers = np.unique(floats[~np.isnan(floats)].astype(np.float64))  # with subnormals and infinities
     for cuts in np.array_split(numbers, -(-len(numbers) // 250)):  # each number is a cut once: it and its neighbours differ

@@ -20,7 +20,7 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import SoftmaxRows
 from gpuboost.learners.growth import grow
 from tests.backends.test_softmax import random_rows
-from tests.candidates import tight
+from tests.candidates import thinned, tight
 from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.cuda_on_cpu.requirement import require
@@ -58,7 +58,7 @@ def problem(n_rows: int = 400) -> tuple[Any, Any]:
 STEPS = ("pop_best_leaf", "partition_rows", "partition_nodes", "histogram", "sweep_edge")
 
 
-@pytest.mark.parametrize("max_leaves", [2, 3, 9, ASK_EVERY + 1, 1000])
+@pytest.mark.parametrize("max_leaves", [2, 3, 9, ASK_EVERY + 1, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("graphs", [False, True])
 def test_five_items_an_inner_node(queued: Counter[str], max_leaves: int, graphs: bool) -> None:
     """A growth that is recorded, one that is captured or queued again, and one that is replayed, in three calls."""
@@ -138,7 +138,9 @@ def test_a_round(
 
 @pytest.mark.parametrize(
     ("algorithm", "options", "n_others", "waits"),
-    [("abc-boost", {}, 15, 4), ("abc-boost", {"loss": "mart"}, 15, 4), ("mart", {}, 13, 3), ("logitboost", {}, 13, 3)],
+    thinned(
+        [("mart", {}, 13, 3), ("abc-boost", {}, 15, 4), ("abc-boost", {"loss": "mart"}, 15, 4), ("logitboost", {}, 13, 3)], 4
+    ),
 )
 def test_a_round_of_newton_trees(
     rounds: Callable[..., list[Counter[str]]], algorithm: str, options: dict[str, Any], n_others: int, waits: int

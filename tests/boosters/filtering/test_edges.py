@@ -19,6 +19,7 @@ from gpuboost.boosters.filtering.edges import (
     coefficient,
     share_of_round,
 )
+from tests.candidates import thinned
 
 N_TRIALS = 2000
 TAU, DELTA = 0.3, 0.1
@@ -55,7 +56,7 @@ def used(estimate: MeanEstimate, draw: Callable[[int], Any]) -> int:
             return count
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", thinned(CASES, 3))
 def test_bernstein_keeps_its_promise(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edges, "log", cache(edges.log))  # the trials take the same ones
     mean, sigma, make = CASES[case]

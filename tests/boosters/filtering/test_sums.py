@@ -22,6 +22,7 @@ from gpuboost.boosters.filtering.leaf_values import (
 )
 from gpuboost.boosters.filtering.weak_learners import ClassVotes, ColourVotes, all_labels
 from tests.boosters.filtering.given import booster, examples, mapper, run
+from tests.candidates import thinned
 from tests.problems import blobs
 
 HALF, FOURTH = ONE // 2, ONE // 4
@@ -193,7 +194,7 @@ def whole_set(n_classes: int, weighting: str = "logistic", X: Any = DATA.X, seed
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("kind", ["stump", "tree", "colours"])
+@pytest.mark.parametrize("kind", thinned(["stump", "tree", "colours"], 3))
 def test_lemma_3(n_classes: int, kind: str) -> None:
     # With exact edges the loss falls by at least p (1 - 2 sqrt(1/4 - gamma^2)): AdaBoost-LOG. It holds of pairs of labels, too.
     learner = ColourVotes(4, n_classes, 0) if kind == "colours" else ClassVotes(2 if kind == "stump" else 6)
@@ -206,7 +207,7 @@ def test_lemma_3(n_classes: int, kind: str) -> None:
     )
 
 
-@pytest.mark.parametrize("leaf_values", ["paper", "fresh"])
+@pytest.mark.parametrize("leaf_values", thinned(["paper", "fresh"], 2))
 def test_confidences_never_raise_the_loss_of_the_set_they_are_from(leaf_values: str) -> None:
     # ln((1 - q) + q e^-f) <= q (e^-f - 1): by leaf at most 2 sqrt(W+ W-) - W+ - W-, and f is nearer to 0 by the smoothing.
     # With two classes only: with more, a margin is the difference of two leaf values that were chosen apart.
@@ -216,7 +217,7 @@ def test_confidences_never_raise_the_loss_of_the_set_they_are_from(leaf_values: 
     assert falls[0] > 0.01
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", thinned([0, 1], 2))
 def test_exponential_weights_are_discrete_adaboost(seed: int) -> None:
     # Two classes: alpha h is the difference of scores here, and each of the two scores in AdaBoost.MH.
     from gpuboost import AdaBoostMHClassifier
