@@ -55,7 +55,7 @@ def test_all_goes_well(client: Client) -> None:
     assert train(client, Rounds(20)) == str(20 * (0 + 1 + 2)).encode()
 
 
-@pytest.mark.parametrize("links", ["sockets", "dask"])
+@pytest.mark.parametrize("links", ["sockets", pytest.param("dask", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("harm", ["raise", "part", "SIGKILL"])
 def test_harm_in_the_middle_is_an_error_at_once(client: Client, harm: str, links: str) -> None:
     kind = {"raise": ZeroDivisionError, "part": WorkersPartedError, "SIGKILL": WorkerLostError}[harm]
@@ -75,7 +75,7 @@ def test_harm_in_the_middle_is_an_error_at_once(client: Client, harm: str, links
     assert train(client, Rounds(2), links=links) == b"6"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("at", [0, 1, 19])
 @pytest.mark.parametrize("rank", [0, 2])
 def test_harm_at_any_moment(client: Client, rank: int, at: int) -> None:
@@ -87,7 +87,7 @@ def test_harm_at_any_moment(client: Client, rank: int, at: int) -> None:
         assert time.monotonic() - started < 2 + 20 * 0.02
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("links", ["sockets", "dask"])
 def test_a_stopped_worker_is_lost_after_the_limit(client: Client, tmp_path: Path, links: str) -> None:
     stopped = addresses(client)[1]
@@ -113,6 +113,7 @@ def test_who_does_not_begin_is_named(client: Client) -> None:
     task.result()
 
 
+@pytest.mark.exhaustive
 def test_two_trainings_take_turns(client: Client) -> None:
     results: list[bytes] = []
     with Client(client.scheduler.address) as other:
@@ -134,7 +135,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_training_ends_with_its_client(client: Client, tmp_path: Path) -> None:
     """The client is killed; its tasks end, and the workers that it held are free."""
     path = tmp_path / "pid"
@@ -151,6 +152,7 @@ def test_a_training_ends_with_its_client(client: Client, tmp_path: Path) -> None
     assert train(client, Rounds(2)) == b"6"
 
 
+@pytest.mark.exhaustive
 def test_an_interrupt_of_the_client_ends_the_training(client: Client, tmp_path: Path) -> None:
     path = tmp_path / "pid"
 
@@ -166,7 +168,7 @@ def test_an_interrupt_of_the_client_ends_the_training(client: Client, tmp_path: 
     wait_until(lambda: is_at_rest(client), 5)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("with_checkpoint", [True, False])
 def test_a_training_goes_on_with_the_workers_that_are_left(client: Client, tmp_path: Path, with_checkpoint: bool) -> None:
     """The model is that of one process which nobody disturbed, byte for byte."""
@@ -190,7 +192,7 @@ def placed(client: Client, X: Any, **options: Any) -> list[Any]:
     return [client.submit(np.copy, one, workers=[at], pure=False, **options) for one, at in zip(blocks, where, strict=True)]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("are_computed", [True, False])
 def test_data_that_went_with_a_worker_are_an_error(client: Client, tmp_path: Path, are_computed: bool) -> None:
     """Bound to a worker that is gone, or only there: Dask would wait without end, or say that something was cancelled."""
@@ -203,7 +205,7 @@ def test_data_that_went_with_a_worker_are_an_error(client: Client, tmp_path: Pat
         fit_with_retries(data, Anything(), Options(), 1, None, Rounds(20, 1, 5, "SIGKILL"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_cluster_that_encrypts(tmp_path: Path) -> None:
     """The workers are linked by Dask's connections, which encrypt."""
     pytest.importorskip("cryptography")
