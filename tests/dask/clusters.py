@@ -1,0 +1,63 @@
+"""Clusters of Dask on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+import pytest
+
+from gpuboost.dask.worker import SEATS
+
+pytest.importorskip("distributed")
+
+from distributed import Client, LocalCluster
+
+
+@contextmanager
+def cluster(n_workers: int, *, processes: bool, **options: Any) -> Iterator[Client]:
+    """Return a client of workers that are processes, or threads of this one."""
+    with (
+        dask.config.set({"distributed.admin.log-format": "%(message)s", "logging.distributed": "critical"}),
+        LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=processes,
+            dashboard_address=":0",
+            memory_limit=0,
+            silence_logs=50,
+            **options,
+        ) as workers,
+        Client(workers) as client,
+    ):
+        client.wait_for_workers(n_workers)
+        yield client
+
+
+def addresses(client: Client) -> list[str]:
+    """The workers of a cluster."""
+    return sorted(client.run(lambda: None))
+
+
+def is_at_rest(client: Client) -> bool:
+    """Whether no training has left anything: no task in the scheduler, no seat on a worker."""
+
+    def tasks(dask_scheduler: Any) -> list[str]:
+        return [str(key) for key in dask_scheduler.tasks if str(key).startswith("gpuboost-")]
+
+    return not client.run_on_scheduler(tasks) and not any(client.run(seats).values())
+
+
+def seats(dask_worker: Any) -> int:
+    return len(SEATS.get(dask_worker, {}))
+
+
+def wait_until(is_so: Callable[[], Any], seconds: float = 10) -> None:
+    """Wait for something; fail if it does not come."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it does not come"
+        time.sleep(0.05)
