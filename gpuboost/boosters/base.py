@@ -60,7 +60,8 @@ class Problem:
     @cached_property
     def integer_weights(self) -> NDArray[np.int64]:
         """The row weights as integers, for counting errors, see `gpuboost.fixedpoint.integer_weights`."""
-        return fixedpoint.integer_weights(self.frequency_weight, self.weight_scale)
+        n_labels = 1 if self.single_label else self.n_classes
+        return fixedpoint.integer_weights(self.frequency_weight, self.weight_scale, n_labels)
 
     def apply(self, tree: Tree) -> GrownTree:
         """Let the rows go through a tree."""
