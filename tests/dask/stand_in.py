@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.peers.base import Peers
-from gpuboost.peers.training import LocalRows
+from gpuboost.peers.local_rows import LocalRows
 from gpuboost.persistence.model_file import to_bytes
 
 
