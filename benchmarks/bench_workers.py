@@ -64,7 +64,8 @@ def load(name: str, data_dir: Path) -> tuple[np.ndarray, np.ndarray]:
         return rng.normal(size=(40_000, 20)).astype(np.float32), rng.integers(0, 100, 40_000)
     content = np.load(data_dir / f"{name}.npz")
     X, y = (content["X"], content["y"]) if "X" in content else (content["X_train"], content["y_train"])
-    return (X[:290_506], y[:290_506]) if name == "covtype" else (X, y)
+    order = np.random.default_rng(0).permutation(len(X))[: 290_506 if name == "covtype" else len(X)]
+    return X[order], y[order]
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:

@@ -4,15 +4,15 @@ Whatever a primitive sums over rows is summed again over the workers, as integer
 of all; all else is the work of an unchanged backend on the rows that are here. So the loops of boosters and learners, which run
 the same on every worker, see the numbers of one process.
 
-A growth exchanges, for every pair of siblings, the histograms of the one that has fewer rows: each worker gets the sums of its
-share of the bins, completes them, judges those features, and the best splits of all are gathered. In bytes a worker sends
-``(p - 1) / p`` of such a histogram.
+A growth exchanges, for every two siblings, the histograms of the one that probably has fewer rows: each worker gets the sums
+of its share of the bins, completes them, judges those features, and the best splits of all are gathered. In bytes a worker
+sends ``(p - 1) / p`` of such a histogram.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.divided import SPLIT, DividedGrowth, left_children
-from gpuboost.backends.frontier import START, STOP, WHOLE, Frontier, GrowthScope
+from gpuboost.backends.frontier import CUT, FEATURE, MISSING_LEFT, WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
-from gpuboost.binning import BinMapper, BinnedMatrix
+from gpuboost.binning import MISSING_CODE, BinMapper, BinnedMatrix
+from gpuboost.binning.codes import N_CODES
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import Peers, agree, mark
 from gpuboost.tree import Tree
@@ -36,6 +37,36 @@ class ShardedMatrix:
 
     local: Device
     n_rows: int
+    code_counts: IntArray
+
+
+@dataclass
+class Paths:
+    """Which codes the rows of each node can have, by the splits above it: from these, about how many rows it has.
+
+    The rows of both children would have to be added up over the workers to know; an estimate from the counts of the codes,
+    which all workers have, will do to choose the child whose histograms are counted.
+
+    Attributes
+    ----------
+    code_counts : ndarray of int64, shape (n_features, 256)
+    allowed : dict
+        By tree and node, for each feature that was split by above it, the codes that are left, bool (256,).
+    """
+
+    code_counts: IntArray
+    allowed: dict[tuple[int, int], dict[int, NDArray[np.bool_]]] = field(default_factory=dict)
+
+    def split(self, t: int, node: int, left: int, feature: int, cut: int, missing_left: int) -> int:
+        """Take note of a split; return the child, ``left`` or ``left + 1``, that probably has fewer rows."""
+        above, codes = self.allowed.get((t, node), {}), np.arange(N_CODES)
+        here = above.get(feature, np.ones(N_CODES, bool))
+        goes_left = (codes <= cut) & ((codes != MISSING_CODE) | bool(missing_left))
+        sides = here & goes_left, here & ~goes_left
+        for child, side in enumerate(sides):
+            self.allowed[t, left + child] = {**above, feature: side}
+        n_left, n_right = (int(self.code_counts[feature, side].sum()) for side in sides)
+        return left + (n_right < n_left)
 
 
 @dataclass(frozen=True)
@@ -76,6 +107,7 @@ class ShardedBackend(Backend):
         self.local, self.peers = local, peers
         self.device = local.device
         self.division: Division | None = None
+        self.paths = Paths(np.zeros((0, N_CODES), np.int64))
 
     def close(self) -> None:
         self.local.close()
@@ -100,7 +132,7 @@ class ShardedBackend(Backend):
         counts, n_rows = self.totals([matrix.code_counts, np.array([matrix.n_rows])], "code counts")
         local = self.local.load(replace(matrix, all_counts=counts))
         agree(self.peers, "which columns can be cut, and how many rows there are", self.local.usable(local), n_rows)
-        return ShardedMatrix(local, int(n_rows[0]))
+        return ShardedMatrix(local, int(n_rows[0]), counts)
 
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> ShardedMatrix:
         return self.load(mapper.transform(X, rows=rows, bin_block=self.local.bin_block))
@@ -214,6 +246,7 @@ class ShardedBackend(Backend):
             sum_abs = rest[0] if rest else None
         self.local.set_roots(frontier, totals, sum_abs)
         self.division = Division.of(self.local.bin_offsets(frontier), self.peers.size)
+        self.paths = Paths(data.code_counts)
         return frontier
 
     def rows_by_leaf(self, leaf_index: Device, n_leaves: int, rows: Device | None = None) -> tuple[Device, IntArray]:
@@ -243,10 +276,11 @@ class ShardedBackend(Backend):
         table, _, current = self.local.tables(frontier)
         if len(nodes) == 1:
             return np.zeros(len(table), np.int64)
-        left = left_children(table, current)
-        sizes = np.where(left[:, None] >= 0, table[:, nodes, STOP] - table[:, nodes, START], 0)
-        sizes = self.total(sizes, f"rows of children {mark(left)}")
-        return np.where(left < 0, -1, left + (sizes[:, 1] < sizes[:, 0]))
+        chosen = left_children(table, current)
+        for t in np.flatnonzero(chosen >= 0).tolist():
+            feature, cut, missing_left = table[t, current[t], [FEATURE, CUT, MISSING_LEFT]].tolist()
+            chosen[t] = self.paths.split(t, int(current[t]), int(chosen[t]), feature, cut, missing_left)
+        return chosen
 
     def pop_best_leaf(self, frontier: Frontier) -> bool:
         return self.local.pop_best_leaf(frontier)

@@ -12,6 +12,8 @@ from gpuboost.peers.messages import HEAD, Head, Kind, Meeting, messages, read_he
 
 READ_AHEAD = 1 << 18
 """Bytes that are received before anyone asks for them, and at a time where the length is the sender's word."""
+TOGETHER_BYTES = 1 << 14
+"""A payload up to this size is sent together with its head."""
 LAST_SECONDS = 0.2
 """How long the rest of a message waits for a peer to read it, when the worker has failed."""
 MAX_GATHERED = 1 << 31
@@ -77,7 +79,10 @@ class Link:
 
     def post(self, head: bytes, payload: Bytes) -> None:
         """Take a message to be sent by `push`."""
-        self._unsent += [memoryview(head)] + ([payload.data] if payload.nbytes else [])
+        if payload.nbytes <= TOGETHER_BYTES:  # one call of the system is worth a copy
+            self._unsent.append(memoryview(head + payload.tobytes()))
+        else:
+            self._unsent += [memoryview(head), payload.data]
 
     def push(self) -> int:
         """Send what the system takes now, and return how much it was; an OSError if the other side is gone."""
