@@ -5,15 +5,17 @@ The scheduler may not have gpuboost, so what runs there is a function within a f
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from distributed import MultiLock
+from distributed import MultiLock, wait
 
-LOCK_SECONDS = 1
-"""How often who waits for workers looks for those that hold them and are gone."""
+LOOK_SECONDS = 1
+"""How often who waits for workers, or for their data, looks whether that has sense."""
 LOCK_KIND = "gpuboost"
 
 
@@ -31,6 +33,53 @@ def silences(client: Any) -> dict[str, float]:
 
     known: dict[str, float] = client.run_on_scheduler(seconds)
     return known
+
+
+def wait_for(client: Any, futures: Sequence[Any], patience: float) -> None:
+    """Wait until futures are computed.
+
+    Raises
+    ------
+    Exception
+        What the computation of one raises.
+    RuntimeError
+        If one went with its worker and cannot be computed anew, or waits for a certain worker for longer than ``patience``
+        seconds: Dask would wait for ever.
+    """
+    since: float | None = None
+    while pending := [future for future in futures if future.status in ("pending", "lost")]:
+        with suppress(TimeoutError, CancelledError):
+            wait(pending, timeout=LOOK_SECONDS)
+        stuck = _task_without_worker(client, [future.key for future in pending])
+        since = None if stuck is None else since or time.monotonic()
+        if since is not None and time.monotonic() - since > patience:
+            raise RuntimeError(f"no worker may compute {stuck}; do not bind data to workers that may go")
+    for future in futures:
+        if future.status == "cancelled":
+            raise RuntimeError(
+                f"the partition {future.key!r} was only in the memory of a worker that has gone, or was cancelled; "
+                "pass collections that can be computed anew"
+            )
+        if future.status == "error":
+            future.result()
+
+
+def _task_without_worker(client: Any, keys: list[Any]) -> str | None:
+    """Return a task that some of these wait for and that no worker there is may compute, if there is one."""
+
+    def find(dask_scheduler: Any) -> str | None:
+        found = [dask_scheduler.tasks[key] for key in keys if key in dask_scheduler.tasks]
+        seen = set(found)
+        for task in found:  # grows meanwhile
+            if task.state == "no-worker":
+                return str(task.key)
+            new = set(task.waiting_on or ()) - seen
+            seen |= new
+            found.extend(new)
+        return None
+
+    stuck: str | None = client.run_on_scheduler(find)
+    return stuck
 
 
 def forget_worker(client: Any, address: str) -> None:
@@ -51,7 +100,7 @@ def sole_use(client: Any, workers: Sequence[str]) -> Iterator[None]:
     """
     lock = MultiLock(list(workers), client)
     lock.id = f"{LOCK_KIND}/{client.id}/{uuid.uuid4().hex}"
-    while not lock.acquire(timeout=LOCK_SECONDS):
+    while not lock.acquire(timeout=LOOK_SECONDS):
         _release_of_the_gone(client)
     try:
         yield

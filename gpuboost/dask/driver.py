@@ -194,7 +194,8 @@ class Driver:
             for other, future in enumerate(self.futures):
                 if future.status == "error" and not isinstance(future.exception(), WorkerLostError):
                     self._raise(other)
-            if all(future.done() or other == rank for other, future in enumerate(self.futures)):
+            pending = {other for other, future in enumerate(self.futures) if not future.done()}
+            if not pending or (pending == {rank} and self.workers[rank] not in silences(self.client)):
                 break
             time.sleep(0.02)
         raise WorkerLostError(rank, what, how)

@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from distributed import Client, wait
+from distributed import Client
 
 from gpuboost.dask.checkpoints import Resumption
-from gpuboost.dask.cluster import forget_worker, silences
+from gpuboost.dask.cluster import forget_worker, silences, wait_for
 from gpuboost.dask.driver import Block, Options, train_on_workers
 from gpuboost.dask.parquet import are_files, row_groups
 from gpuboost.dask.partitions import Partition, compare_shapes, partitions_of
@@ -104,7 +104,7 @@ def fit(
     if keeper is not None and not isinstance(keeper, Checkpoint):
         raise TypeError(f"checkpoint must be a gpuboost.Checkpoint or a path, got a {type(keeper).__name__}")
     options = _options(client, links, ports, lost_after, start_within)
-    data = Data(client, [(X, y, sample_weight), *evaluation_tuples(eval_set)])
+    data = Data(client, [(X, y, sample_weight), *evaluation_tuples(eval_set)], start_within)
     return fit_with_retries(data, model, options, check_integer("retry", retry, 0), keeper, fit_worker)
 
 
@@ -148,18 +148,23 @@ class Data:
     client : distributed.Client
     sets : sequence of (X, y, weight)
         The first is the training set.
+    patience : float
+        See `gpuboost.dask.cluster.wait_for`.
     """
 
-    def __init__(self, client: Client, sets: Sequence[tuple[Any, Any, Any]]) -> None:
-        self.client = client
+    def __init__(self, client: Client, sets: Sequence[tuple[Any, Any, Any]], patience: float) -> None:
+        self.client, self.patience = client, patience
         self.parts: list[list[Any]] = []
         first = None
         for i, (X, y, weight) in enumerate(sets):
             name = f"eval_set[{i - 1}]" if i else ""
-            parts, shape = (row_groups if are_files(X) else partitions_of)(client, X, y, weight, name)
+            if are_files(X):
+                parts, shape = row_groups(client, X, y, weight, name)
+            else:
+                parts, shape = partitions_of(client, X, y, weight, name, patience)
             first = first or shape
             compare_shapes(first, "X", shape, f"X of {name}")
-            self.parts.append(list(parts))
+            self.parts.append(parts)
 
     def shares(self) -> dict[str, list[list[Block]]]:
         """Return what each worker gets of each set, by its address; workers without rows of the training set get nothing."""
@@ -172,7 +177,7 @@ class Data:
         if not isinstance(parts[0], Partition):
             return in_stretches(parts, workers)
         futures = [future for part in parts for future in (part.X, part.y, part.weight) if future is not None]
-        wait(futures)  # those that went with a worker are computed anew
+        wait_for(self.client, futures, self.patience)  # those that went with a worker are computed anew
         return by_holders(parts, holders_of(self.client, [part.X for part in parts]), workers)
 
 

@@ -53,7 +53,7 @@ def are_files(X: Any) -> bool:
     return isinstance(X, (list, tuple)) and bool(X) and all(isinstance(one, (str, os.PathLike)) for one in X)
 
 
-def row_groups(client: Any, X: Any, target: Any, weight: Any, name: str = "") -> tuple[list[RowGroup], Shape]:
+def row_groups(client: Any, X: Any, target: Any, weight: Any, name: str) -> tuple[list[Any], Shape]:
     """Return the row groups of files in their order, without those that have no rows, and the shape of the whole.
 
     The files are looked at by a worker: the client need not see them.

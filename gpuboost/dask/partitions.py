@@ -11,6 +11,7 @@ import dask
 import numpy as np
 from distributed import Future, futures_of
 
+from gpuboost.dask.cluster import wait_for
 from gpuboost.inputs.containers import frame_columns, frame_names, is_categorical
 from gpuboost.streams.dask_collections import is_dask
 
@@ -51,7 +52,7 @@ class Partition:
     weight: Any
 
 
-def partitions_of(client: Any, X: Any, y: Any, weight: Any, name: str = "") -> tuple[list[Partition], Shape]:
+def partitions_of(client: Any, X: Any, y: Any, weight: Any, name: str, patience: float) -> tuple[list[Any], Shape]:
     """Compute the partitions of a set on the cluster, where they stay.
 
     Parameters
@@ -61,6 +62,8 @@ def partitions_of(client: Any, X: Any, y: Any, weight: Any, name: str = "") -> t
     y, weight : the same, or the name of a column of X; ``weight`` may be None
     name : str
         What messages call the set, for instance "eval_set[0]"; "" is the training set.
+    patience : float
+        See `gpuboost.dask.cluster.wait_for`, whose errors are raised, too.
 
     Returns
     -------
@@ -80,7 +83,9 @@ def partitions_of(client: Any, X: Any, y: Any, weight: Any, name: str = "") -> t
     of = f" of {name}" if name else ""
     X, parts = _columns_taken(X, {"y": y, "sample_weight": weight}, of)
     delayed = [_delayed_parts(X, f"X{of}"), *(_delayed_parts(part, f"{what}{of}") for what, part in parts.items())]
-    futures = futures_of(client.persist(list(itertools.chain.from_iterable(delayed))))
+    persisted = client.persist(list(itertools.chain.from_iterable(delayed)))
+    futures = [futures_of(one)[0] for one in persisted]  # of all at once it would give the same one once
+    wait_for(client, futures, patience)
     shapes = client.gather(client.map(shape_of, futures, pure=False))
     bounds = np.cumsum([0, *map(len, delayed)]).tolist()
     split = [(futures[low:high], shapes[low:high]) for low, high in itertools.pairwise(bounds)]

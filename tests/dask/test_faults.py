@@ -91,6 +91,7 @@ def test_harm_at_any_moment(client: Client, rank: int, at: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("links", ["sockets", "dask"])
 def test_a_stopped_worker_is_lost_after_the_limit(client: Client, tmp_path: Path, links: str) -> None:
+    stopped = addresses(client)[1]
     started = time.monotonic()
     try:
         with pytest.raises(WorkerLostError, match="has not been heard of for") as raised:
@@ -99,7 +100,7 @@ def test_a_stopped_worker_is_lost_after_the_limit(client: Client, tmp_path: Path
         assert raised.value.worker == 1
     finally:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-    wait_until(lambda: len(addresses(client)) == N_WORKERS, 20)
+    wait_until(lambda: stopped not in addresses(client) and len(addresses(client)) == N_WORKERS, 20)
     assert train(client, Rounds(2)) == b"6"
 
 
@@ -173,8 +174,7 @@ def test_a_training_goes_on_with_the_workers_that_are_left(client: Client, tmp_p
     X = rng.normal(size=(90, 3))
     y = (X[:, 0] + rng.normal(size=90) > 0).astype(int)
     estimator = gpuboost.AdaBoostMHClassifier(n_estimators=8, device="numpy")
-    parts = [client.submit(rows, X, i, workers=[address], pure=False) for i, address in enumerate(addresses(client))]
-    data = Data(client, [(parts, da.from_array(y, chunks=30), None)])
+    data = Data(client, [(placed(client, X, allow_other_workers=True), da.from_array(y, chunks=30), None)], 60)
     keep = gpuboost.Checkpoint(tmp_path / "model", every=3) if with_checkpoint else None
     with pytest.warns(RuntimeWarning, match="trying again on the workers that are left"):
         model = fit_with_retries(data, estimator, Options(), 1, keep, DiesOnce(1, 5, str(tmp_path / "died")))
@@ -183,8 +183,24 @@ def test_a_training_goes_on_with_the_workers_that_are_left(client: Client, tmp_p
         assert gpuboost.load(tmp_path / "model").n_estimators_ == 6
 
 
-def rows(X: Any, i: int) -> Any:
-    return X[30 * i : 30 * i + 30]
+def placed(client: Client, X: Any, **options: Any) -> list[Any]:
+    """Put as many rows on every worker."""
+    blocks = np.split(X, N_WORKERS)
+    where = addresses(client)
+    return [client.submit(np.copy, one, workers=[at], pure=False, **options) for one, at in zip(blocks, where, strict=True)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("are_computed", [True, False])
+def test_data_that_went_with_a_worker_are_an_error(client: Client, tmp_path: Path, are_computed: bool) -> None:
+    """Bound to a worker that is gone, or only there: Dask would wait without end, or say that something was cancelled."""
+    X, y = np.arange(90.0).reshape(30, 3), np.arange(30) % 2
+    where = addresses(client)
+    parts = placed(client, X) if are_computed else [client.scatter(X[:10], workers=[at], hash=False) for at in where]
+    data = Data(client, [(parts, da.from_array(y, chunks=10), None)], 0.5)
+    message = "no worker may compute" if are_computed else "was only in the memory of a worker that has gone"
+    with pytest.warns(RuntimeWarning), pytest.raises(RuntimeError, match=message):
+        fit_with_retries(data, ANY, Options(), 1, None, Rounds(20, 1, 5, "SIGKILL"))
 
 
 @pytest.mark.slow

@@ -97,6 +97,8 @@ def test_delayed_partitions_and_futures_some_of_them_empty(client: Client) -> No
     assert bytes(to_bytes(as_delayed)) == expected
     as_futures = client.scatter([X[:30], X[30:]])
     assert bytes(to_bytes(fit(client, as_futures, cut(LABEL, 30), cut(WEIGHT, 30), **SMALL))) == expected
+    twice = fit(client, 2 * as_futures, 2 * cut(LABEL, 30), **SMALL)
+    assert bytes(to_bytes(twice)) == alone(np.tile(X, (2, 1)), np.tile(LABEL, 2))
 
 
 def test_labels_in_other_partitions_are_realigned(client: Client) -> None:
@@ -303,6 +305,6 @@ def test_an_estimator_in_the_manner_of_scikit_learn(client: Client) -> None:
 
 
 def test_the_data_are_placed_again_when_asked(client: Client) -> None:
-    data = Data(client, [(GOOD, GOOD_LABEL, None)])
+    data = Data(client, [(GOOD, GOOD_LABEL, None)], 60)
     shares = data.shares()
     assert sorted(block[0] for share in shares.values() for block in share[0]) == [0, 20, 40]
