@@ -14,12 +14,20 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from gpuboost.errors import DeviceLostError, DeviceMemoryError, DeviceUnavailableError, ModelFormatError, StreamError
+from gpuboost.errors import (
+    CodeFileError,
+    DeviceLostError,
+    DeviceMemoryError,
+    DeviceUnavailableError,
+    ModelFormatError,
+    StreamError,
+)
 from gpuboost.estimators.by_name import new_estimator
 from gpuboost.registry import ALGORITHMS, COMPOSITES, __version__, estimator_modules
 
 if TYPE_CHECKING:
     from gpuboost.active.learner import ActiveLearner
+    from gpuboost.code_files import CodeFile
     from gpuboost.costs.metrics import cost_scorer, mean_cost, min_cost_labels
     from gpuboost.estimators import (
         ABCBoostClassifier,
@@ -41,6 +49,8 @@ __all__ = [
     "ActiveLearner",
     "AdaBoostMHClassifier",
     "Checkpoint",
+    "CodeFile",
+    "CodeFileError",
     "DeviceLostError",
     "DeviceMemoryError",
     "DeviceUnavailableError",
@@ -81,6 +91,7 @@ MODULES = (
 OTHERS = {
     "ActiveLearner": "gpuboost.active.learner",
     "Checkpoint": "gpuboost.persistence.checkpoint",
+    "CodeFile": "gpuboost.code_files",
     **dict.fromkeys(("cost_scorer", "mean_cost", "min_cost_labels"), "gpuboost.costs.metrics"),
 }
 """The modules of the names that are loaded when they are asked for, but for the estimators."""
@@ -103,7 +114,7 @@ def __dir__() -> list[str]:
 
 def fit(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     algorithm: str = "adaboost-mh",
     device: str | int = "auto",
@@ -115,8 +126,8 @@ def fit(
 
     Parameters
     ----------
-    X : array-like or data frame, shape (n_rows, n_features)
-        Numbers; NaN is missing.
+    X : array-like or data frame, shape (n_rows, n_features); or CodeFile
+        Numbers; NaN is missing. A `CodeFile` has labels and weights, too.
     y : array-like, shape (n_rows,) or (n_rows, n_classes)
         Labels of any type, or a 0/1 matrix for multi-label problems.
     algorithm : str, default "adaboost-mh"

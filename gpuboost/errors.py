@@ -19,6 +19,10 @@ class ModelFormatError(ValueError):
     """A file is no model that can be loaded. The message names the file, what is wrong with it and what to do."""
 
 
+class CodeFileError(ValueError):
+    """A file is no code file that can be trained on. The message names the file, what is wrong with it and what to do."""
+
+
 class StreamError(RuntimeError):
     """A source of rows has failed, ended too early or changed in the middle. The message names the row and the batch."""
 

@@ -34,6 +34,7 @@ gpuboost.demo gpuboost.doctor
 gpuboost.dask
 gpuboost.active
 gpuboost.estimators
+gpuboost.code_files
 gpuboost.export gpuboost.persistence gpuboost.plotting
 gpuboost.training
 gpuboost.progress gpuboost.stopping

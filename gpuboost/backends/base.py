@@ -22,7 +22,7 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights, label_weights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
-from gpuboost.binning import BinMapper, BinnedMatrix, bin_block
+from gpuboost.binning import BinMapper, Binned, bin_block
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import ALONE, Peers
 from gpuboost.tree import Tree
@@ -43,8 +43,11 @@ class Backend(ABC):
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def load(self, matrix: BinnedMatrix) -> Device:
-        """Return ``matrix`` made ready for training and prediction on the device. It says its ``n_rows``."""
+    def load(self, matrix: Binned) -> Device:
+        """Return ``matrix`` made ready for training and prediction on the device. It says its ``n_rows``.
+
+        A backend may leave a `gpuboost.binning.StoredMatrix` in its file, and read it anew whenever its codes are needed.
+        """
 
     @abstractmethod
     def put(self, array: NDArray[Any]) -> Device:

@@ -24,7 +24,7 @@ from gpuboost.backends.divided import SPLIT, DividedGrowth, left_children
 from gpuboost.backends.frontier import CUT, FEATURE, MISSING_LEFT, WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
-from gpuboost.binning import MISSING_CODE, BinMapper, BinnedMatrix
+from gpuboost.binning import MISSING_CODE, BinMapper, Binned, BinnedMatrix
 from gpuboost.binning.codes import N_CODES
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import Peers, agree, mark
@@ -128,7 +128,9 @@ class ShardedBackend(Backend):
 
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
-    def load(self, matrix: BinnedMatrix) -> ShardedMatrix:
+    def load(self, matrix: Binned) -> ShardedMatrix:
+        if not isinstance(matrix, BinnedMatrix):
+            raise TypeError(f"rows of several workers must be in memory, got a {type(matrix).__name__}")
         counts, n_rows = self.totals([matrix.code_counts, np.array([matrix.n_rows])], "code counts")
         local = self.local.load(replace(matrix, all_counts=counts))
         agree(self.peers, "which columns can be cut, and how many rows there are", self.local.usable(local), n_rows)

@@ -13,12 +13,23 @@ the cuts depend neither on the order of the rows, nor on the workers that hold t
 weights, and a row of weight 2 is the same as two rows.
 
 `mapper.py` is `BinMapper`; `columns.py` reads the columns of a matrix, `quantiles.py` chooses where bins start,
-`codes.py` has what codes are. Where the rows lie on several workers, `workers.py` finds the same cuts, from what
-`outline.py` says of a column of which not all values are known.
+`codes.py` has what codes are, `stored.py` those that lie in a file. Where the rows lie on several workers, `workers.py` finds
+the same cuts, from what `outline.py` says of a column of which not all values are known.
 """
 
-from gpuboost.binning.codes import MISSING_CODE, BinBlock, BinnedMatrix, bin_block
+from gpuboost.binning.codes import MISSING_CODE, BinBlock, Binned, BinnedMatrix, bin_block
 from gpuboost.binning.mapper import BinMapper
 from gpuboost.binning.quantiles import MAX_VALUE_BINS, midpoint
+from gpuboost.binning.stored import StoredMatrix
 
-__all__ = ["MAX_VALUE_BINS", "MISSING_CODE", "BinBlock", "BinMapper", "BinnedMatrix", "bin_block", "midpoint"]
+__all__ = [
+    "MAX_VALUE_BINS",
+    "MISSING_CODE",
+    "BinBlock",
+    "BinMapper",
+    "Binned",
+    "BinnedMatrix",
+    "StoredMatrix",
+    "bin_block",
+    "midpoint",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +20,58 @@ N_CODES = 256
 BinBlock = Callable[[Floats, Floats, IntArray, NDArray[np.uint8]], None]
 
 
+class Binned(ABC):
+    """What is known of the codes of a matrix, wherever they lie.
+
+    Attributes
+    ----------
+    n_bins : int32 (n_features,)
+        Bins of each feature, the one of missing values (code 0) included: codes are below it.
+    has_missing : bool (n_features,)
+        Whether the rows that the cuts were fitted on had missing values.
+    all_counts : int64 (n_features, 256), optional
+        `code_counts`, where they are known already.
+    """
+
+    n_bins: NDArray[np.int32]
+    has_missing: NDArray[np.bool_]
+    all_counts: IntArray | None
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    @abstractmethod
+    def code_counts(self) -> IntArray:
+        """How often each code stands in each feature, int64 (n_features, 256), in all rows of the training."""
+
+    @abstractmethod
+    def features(self, first: int, stop: int) -> NDArray[np.uint8]:
+        """Return the codes of the features ``first .. stop - 1``, shape (stop - first, n_rows)."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.n_bins)
+
+    @cached_property
+    def bin_offsets(self) -> IntArray:
+        """Bins of the features before each one, int64 (n_features + 1,): the cumulative `n_bins`."""
+        return np.concatenate([[0], np.cumsum(self.n_bins, dtype=np.int64)])
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """Whether a feature tells rows apart, by a cut or by missing against present: bool (n_features,)."""
+        has_values = self.code_counts[:, MISSING_CODE + 1 :].any(axis=1)
+        usable: NDArray[np.bool_] = (self.n_bins > 2) | (self.has_missing & has_values)
+        return usable
+
+
 @dataclass(frozen=True, eq=False)
-class BinnedMatrix:
-    """Codes of a matrix, feature by feature.
+class BinnedMatrix(Binned):
+    """Codes of a matrix in memory, feature by feature.
 
     Attributes
     ----------
@@ -40,30 +90,14 @@ class BinnedMatrix:
     all_counts: IntArray | None = None
 
     @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.codes)
-
-    @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return int(self.codes.shape[1])
 
-    @cached_property
-    def bin_offsets(self) -> IntArray:
-        """Bins of the features before each one, int64 (n_features + 1,): the cumulative `n_bins`."""
-        return np.concatenate([[0], np.cumsum(self.n_bins, dtype=np.int64)])
-
-    @cached_property
-    def usable(self) -> NDArray[np.bool_]:
-        """Whether a feature tells rows apart, by a cut or by missing against present: bool (n_features,)."""
-        has_values = self.code_counts[:, MISSING_CODE + 1 :].any(axis=1)
-        usable: NDArray[np.bool_] = (self.n_bins > 2) | (self.has_missing & has_values)
-        return usable
+    def features(self, first: int, stop: int) -> NDArray[np.uint8]:
+        return self.codes[first:stop]
 
     @cached_property
     def code_counts(self) -> IntArray:
-        """How often each code stands in each feature, int64 (n_features, 256), in all rows of the training."""
         if self.all_counts is not None:
             return self.all_counts
         counts = [np.bincount(codes, minlength=N_CODES) for codes in self.codes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -54,6 +55,18 @@ class BinMapper:
     def cuts(self, feature: int) -> Floats:
         """The ascending cuts of one feature (a view)."""
         return self.cut_values[self.cut_offsets[feature] : self.cut_offsets[feature + 1]]
+
+    def of_features(self, first: int, stop: int) -> BinMapper:
+        """Return the cuts of the features ``first .. stop - 1``."""
+        offsets = self.cut_offsets[first : stop + 1]
+        return BinMapper(self.cut_values[offsets[0] : offsets[-1]], offsets - offsets[0], self.has_missing[first:stop])
+
+    def digest(self) -> str:
+        """Return a SHA-256 of the cuts, as hexadecimal digits."""
+        sha = hashlib.sha256()
+        for array, dtype in ((self.cut_values, "<f8"), (self.cut_offsets, "<i8"), (self.has_missing, "|b1")):
+            sha.update(np.ascontiguousarray(array, dtype).tobytes())
+        return sha.hexdigest()
 
     @classmethod
     def fit(

@@ -17,9 +17,11 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.boosters.base import Booster, Metric
 from gpuboost.boosters.prior import PriorBooster
+from gpuboost.code_files.code_file import CodeFile
 from gpuboost.codes.decoding import MarginLoss
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.costs.metrics import refuse_many_labels
+from gpuboost.estimators.file_fitting import stored_sample
 from gpuboost.estimators.parameters import TrainingParameters
 from gpuboost.estimators.predictor import Predictor, take_over, to_backend
 from gpuboost.export.methods import Exports
@@ -99,16 +101,16 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
 
     # ---- training ----------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:
         """Train the classifier.
 
         Parameters
         ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features)
+        X : array-like, data frame or device array, shape (n_rows, n_features); or CodeFile
             Numbers of any real dtype. NaN (in data frames also None and NA) is missing, infinities are ordinary values.
             Arrays of CuPy, PyTorch, JAX, Numba and others that lie on a CUDA device are encoded there, if the training runs on
             one; to choose the cuts, some of their columns at a time are copied to the host. All arrays that `fit` takes may be
-            on a device.
+            on a device. A `gpuboost.CodeFile` has labels and weights, too.
         y : array-like, shape (n_rows,) or (n_rows, n_classes)
             Labels of any type that can be ordered, or a 0/1 matrix of at least two columns for a multi-label problem.
         sample_weight : array-like, shape (n_rows,), optional
@@ -150,8 +152,11 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         previous = copy.copy(self) if self.warm_start and self.__sklearn_is_fitted__() else None
         peers = order.peers if order else ALONE
         with self._model_kind.open(self.device, self.n_jobs, peers) as backend:
-            matrix = to_backend(backend, self._matrix(X, reset=previous is None, may_be_empty=peers.size > 1))
-            sample, encoder = training_sample(matrix, y, sample_weight, self.class_weight, order)
+            if isinstance(X, CodeFile):
+                sample, encoder = stored_sample(self, X, y, sample_weight, eval_set, order, reset=previous is None)
+            else:
+                matrix = to_backend(backend, self._matrix(X, reset=previous is None, may_be_empty=peers.size > 1))
+                sample, encoder = training_sample(matrix, y, sample_weight, self.class_weight, order)
             self.classes_, self.multi_label_ = encoder.classes, encoder.multi_label
             if previous is None:
                 self._seed = shared_seed(draw_seed(self.random_state), peers)

@@ -39,9 +39,14 @@ class LabelEncoder:
         """Find the classes of ``labels``, from `label_array`, and of those of the other workers."""
         if labels.ndim == 2:
             return cls(np.arange(labels.shape[1]), True)
-        distinct = united(_distinct(labels, name)[0], name, peers)
+        distinct = united(distinct_labels(labels, name)[0], name, peers)
         agree(peers, f"classes of {name}", str(distinct.dtype), *map(repr, label_list(distinct)))
-        _refuse_regression(distinct, int(peers.sum(np.array([len(labels)]), "number of labels")[0]))
+        return cls.of_distinct(distinct, int(peers.sum(np.array([len(labels)]), "number of labels")[0]))
+
+    @classmethod
+    def of_distinct(cls, distinct: NDArray[Any], n_labels: int) -> LabelEncoder:
+        """Return the encoder of the sorted labels that ``n_labels`` rows have."""
+        _refuse_regression(distinct, n_labels)
         return cls(distinct, False)
 
     def encode(self, labels: NDArray[Any], name: str = "y", *, unknown_ok: bool = False) -> NDArray[Any]:
@@ -60,7 +65,7 @@ class LabelEncoder:
             raise ValueError(f"{name} must be {expected}, as in training, got shape {labels.shape}")
         if self.multi_label:
             return labels
-        found, number = _distinct(labels, name)
+        found, number = distinct_labels(labels, name)
         class_of = self._numbers()
         renumbered = np.array([class_of.get(key, -1) for key in label_keys(found)], np.int64)
         if not unknown_ok and (renumbered < 0).any():
@@ -205,7 +210,7 @@ def _refuse_regression(distinct: NDArray[Any], n_labels: int) -> None:
         check_classification_targets(distinct)
 
 
-def _distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def distinct_labels(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the sorted distinct labels, and the position of every row's label among them."""
     if labels.dtype.kind != "O":
         distinct, number = np.unique(labels, return_inverse=True)

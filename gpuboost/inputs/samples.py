@@ -84,10 +84,7 @@ class Sample:
                 break
             rows = self.rows[first : first + enough]
             low, high = int(rows.min()), int(rows.max())
-            with np.errstate(over="ignore", invalid="ignore"):  # of long doubles
-                block = to_host(self.X[low : high + 1])[rows - low].astype(np.float64) + 0.0  # turns -0.0 into 0.0
-            block[np.isnan(block)] = np.nan  # NaN has many bit patterns
-            seen.update(hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest() for row in block)
+            seen |= row_digests(to_host(self.X[low : high + 1])[rows - low])
         everyones = self.peers.gather(b"".join(sorted(seen)[:enough]), "distinct rows")
         united = {one[i : i + DIGEST_BYTES] for one in everyones for i in range(0, len(one), DIGEST_BYTES)}
         n_distinct = min(len(united), enough)
@@ -131,6 +128,14 @@ class Sample:
         n_rows = self.peers.sum(frequency_weight.sum(dtype=np.int64, keepdims=True), "rows of a set")
         check_size(int(n_rows[0]), len(encoder.classes))
         return target, len(encoder.classes), frequency_weight, weight_scale
+
+
+def row_digests(X: NDArray[Any]) -> set[bytes]:
+    """Return digests of the rows of a matrix, which are equal for equal rows."""
+    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles
+        block = X.astype(np.float64) + 0.0  # turns -0.0 into 0.0
+    block[np.isnan(block)] = np.nan  # NaN has many bit patterns
+    return {hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest() for row in block}
 
 
 def side_by_side(mappers: Sequence[BinMapper]) -> BinMapper:

@@ -13,10 +13,10 @@ from typing import BinaryIO
 def write_whole(path: str | os.PathLike[str], content: bytes | bytearray | Callable[[BinaryIO], object]) -> None:
     """Write a file whole, or not at all.
 
-    The bytes go to a hidden file with a new name in the same folder, are flushed to the disk, and take the place of ``path`` in
-    one step. An error, an interrupt or a power cut leaves what was there before; only a process that is killed in the middle
-    leaves its hidden file (``.NAME.*.tmp``) behind. The permissions of a file that is replaced stay, and a link is followed.
-    What is no regular file, such as ``/dev/stdout`` or a pipe, is written to directly.
+    The bytes go to a file without a name in the same folder, are flushed to the disk, and take the place of ``path`` in one
+    step. An error, an interrupt, a kill or a power cut leaves what was there before. Where a file must have a name, a process
+    that is killed in the middle leaves a new and hidden one behind (``.NAME.*.tmp``). The permissions of a file that is
+    replaced stay, and a link is followed. What is no regular file, such as ``/dev/stdout`` or a pipe, is written to directly.
 
     Parameters
     ----------
@@ -60,10 +60,13 @@ def _replace(target: str, mode: int | None, content: bytes | bytearray | Callabl
     folder, name = os.path.split(target)
     hidden = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
+        descriptor, has_name = _open_hidden(folder, hidden)
+        with open(descriptor, "wb") as file:
             _fill(file, content)
             file.flush()
             os.fsync(file.fileno())
+            if not has_name:  # with the descriptor of a folder, which is not used, the link in /proc is followed
+                os.link(f"/proc/self/fd/{descriptor}", hidden, src_dir_fd=descriptor)
         if mode is not None:
             os.chmod(hidden, stat.S_IMODE(mode))
         os.replace(hidden, target)
@@ -72,6 +75,14 @@ def _replace(target: str, mode: int | None, content: bytes | bytearray | Callabl
             os.unlink(hidden)
         raise
     _flush_folder(folder)
+
+
+def _open_hidden(folder: str, hidden: str) -> tuple[int, bool]:
+    """Open a new file for writing; return its descriptor, and whether it has the name ``hidden`` already."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # such as of a file system without such files; else what follows raises it again
+            return os.open(folder, os.O_WRONLY | os.O_TMPFILE, 0o666), False
+    return os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), True
 
 
 def _fill(file: BinaryIO, content: bytes | bytearray | Callable[[BinaryIO], object]) -> None:

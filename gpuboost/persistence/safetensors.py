@@ -96,13 +96,13 @@ def pack(content: Mapping[str, Any], arrays: Arrays) -> bytearray:
     """
     little = {name: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for name, a in arrays.items()}
     ordered = sorted(little, key=lambda name: (RANKS[little[name].dtype], name))
-    text = _json({"sha256": NO_CHECKSUM.decode(), "format": FORMAT, **content})
+    text = to_json({"sha256": NO_CHECKSUM.decode(), "format": FORMAT, **content})
     header: dict[str, Any] = {"__metadata__": {"gpuboost": text}}
     end = 0
     for name in ordered:
         begin, end = end, end + little[name].nbytes
         header[name] = {"dtype": NAMES[little[name].dtype], "shape": list(little[name].shape), "data_offsets": [begin, end]}
-    encoded = _json(header).encode()
+    encoded = to_json(header).encode()
     encoded += b" " * (-len(encoded) % 8)
     if len(encoded) > MAX_HEADER or _n_entries(encoded) > MAX_ENTRIES:
         raise ValueError(
@@ -226,7 +226,7 @@ def _places(header: dict[str, Any], n_bytes: int) -> dict[str, tuple[np.dtype[An
         ):
             raise ValueError(f"the entry of the array {name!r:.60} is not understood")
         dtype, shape, offsets = np.dtype(DTYPES[entry["dtype"]]), entry["shape"], entry["data_offsets"]
-        if not (_are_sizes(shape) and len(shape) in (1, 2) and _are_sizes(offsets)):
+        if not (are_sizes(shape) and len(shape) in (1, 2) and are_sizes(offsets)):
             raise ValueError(f"the shape or place of the array {name!r:.60} is not understood")
         if offsets != [end, end + prod(shape) * dtype.itemsize]:
             raise ValueError(f"the array {name!r:.60} is not where it should be, or not of its size")
@@ -245,7 +245,8 @@ def _array(data: NDArray[np.uint8], dtype: np.dtype[Any], shape: list[int], name
     return data.view(dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
 
 
-def _are_sizes(numbers: Any) -> bool:
+def are_sizes(numbers: Any) -> bool:
+    """Whether a value of JSON is a list of numbers of bytes or entries."""
     return isinstance(numbers, list) and all(type(n) is int and 0 <= n < 2**62 for n in numbers)
 
 
@@ -264,5 +265,6 @@ def _n_entries(text: bytes) -> int:
     return sum(text.count(mark) for mark in b",:[{")
 
 
-def _json(value: Any) -> str:
+def to_json(value: Any) -> str:
+    """Return a value as ASCII without spaces."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -23,7 +23,7 @@ from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
-from gpuboost.binning import BinnedMatrix
+from gpuboost.binning import Binned
 from gpuboost.ensemble import Ensemble
 from gpuboost.tree import Tree
 
@@ -48,7 +48,7 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
 
     # ---- moving data -------------------------------------------------------------------------------------------------------
 
-    def load(self, matrix: BinnedMatrix) -> CpuMatrix:
+    def load(self, matrix: Binned) -> CpuMatrix:
         return CpuMatrix.load(matrix)
 
     def usable(self, data: CpuMatrix) -> NDArray[np.bool_]:
@@ -146,18 +146,24 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
     # ---- using trees -------------------------------------------------------------------------------------------------------
 
     def apply(self, tree: Tree, data: CpuMatrix) -> NDArray[np.int32]:
-        n_rows, out = data.n_rows, np.empty(data.n_rows, np.int32)
+        out = np.empty(data.n_rows, np.int32)
         arrays = TreeArrays(tree.first, tree.feature, tree.cut, tree.missing_left, tree.left, tree.right)
-        self.team.map(row_loops.apply, n_rows, 64 * n_rows, data.blocks, arrays, out)
+        for rows, blocks in data.chunks():
+            own = out[rows]
+            self.team.map(row_loops.apply, len(own), 64 * len(own), blocks, arrays, own)
         return out
 
     def set_bit(self, cell: NDArray[np.int32], bit: int, data: CpuMatrix, feature: int, cut: int, missing_left: bool) -> None:
-        self.team.map(row_loops.set_bit, len(cell), 8 * len(cell), data.blocks, feature, cut, missing_left, bit, cell)
+        for rows, blocks in data.chunks():
+            own = cell[rows]
+            self.team.map(row_loops.set_bit, len(own), 8 * len(own), blocks, feature, cut, missing_left, bit, own)
 
     def predict(self, ensemble: Ensemble, data: CpuMatrix, scores: Floats, first: int, stop: int) -> None:
-        e, work = ensemble, len(scores) * (stop - first) * (64 + scores.shape[1])
+        e, work = ensemble, (stop - first) * (64 + scores.shape[1])
         trees = EnsembleArrays(e.node_offset, e.leaf_offset, e.feature, e.cut, e.missing_left, e.left, e.right, e.values)
-        self.team.map(row_loops.predict, len(scores), work, data.blocks, trees, first, stop, scores)
+        for rows, blocks in data.chunks():
+            own = scores[rows]
+            self.team.map(row_loops.predict, len(own), len(own) * work, blocks, trees, first, stop, own)
 
     def add_scores(self, scores: Floats, leaf_index: NDArray[Any], values: Floats) -> None:
         self.team.map(row_loops.add_scores, len(scores), 2 * scores.size, scores, leaf_index, values)

@@ -16,9 +16,10 @@ from gpuboost.backends.cpu.loops.growth import of_tree, slots_needed
 from gpuboost.backends.cpu.loops.histograms import unrolled
 from gpuboost.backends.cpu.matrix import CpuMatrix
 from gpuboost.backends.cpu.one_hot import CLASS, COUNT, WEIGHT
+from gpuboost.backends.cpu.passes import PassSearch
 from gpuboost.backends.cpu.pruning.policy import Pruning
 from gpuboost.backends.cpu.resources import CpuResources
-from gpuboost.backends.cpu.search import FullSearch, Work, tree_of
+from gpuboost.backends.cpu.search import FullSearch, Search, Work, tree_of
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.criteria import CRITERIA
 from gpuboost.backends.frontier import LEFT, START, STOP, WHOLE, Frontier, GrowthScope, new_nodes, root_bounds
@@ -33,31 +34,42 @@ class CpuTrees(CpuResources, Backend):
         self.pruning = Pruning(self)
 
     def start_growth(self, data: CpuMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
-        first = self._first_rows(stats, scope, data.n_rows)
+        first = self._first_rows(data, stats, scope)
         nodes = new_nodes(root_bounds(stats, scope, len(first)), max_leaves)
         n_trees = len(nodes)
         totals, edges = np.zeros((2, *nodes.shape[:2], stats.n_channels), np.int64)
-        rows = self.scratch.array("rows", (1 if scope.bounds is not None else n_trees, len(first)), np.int32)
-        rows[:] = first
+        if data.stored is not None:
+            rows = first[None]
+        else:
+            rows = self.scratch.array("rows", (1 if scope.bounds is not None else n_trees, len(first)), np.int32)
+            rows[:] = first
         frontier = Frontier(data, stats, rows, nodes, totals, edges, current=np.full(n_trees, -1))
         for t in range(n_trees):
             totals[t, 0] = self._root_total(frontier, t, scope)
         sum_abs = np.stack([self._root_sum_abs(frontier, t, scope) for t in range(n_trees)])
         lanes = unrolled(padded(stats.n_channels))
-        frontier.work = Work(self._columns(data, scope), rule_of(stats), sum_abs, lanes, FullSearch(self))
-        if scope.pruning:
+        search: Search = FullSearch(self)
+        if data.stored is not None:
+            search = PassSearch(self, scope, len(stats.quantised), data.n_rows)
+        frontier.work = Work(self._columns(data, scope), rule_of(stats), sum_abs, lanes, search)
+        if scope.pruning and data.stored is None:
             self.pruning.begin(frontier, max_leaves)
         return frontier
 
-    def _first_rows(self, stats: Stats, scope: GrowthScope, n_rows: int) -> NDArray[np.int32]:
-        """Return the rows of the roots, without those that add to no sum where it is cheap to know them."""
+    def _first_rows(self, data: CpuMatrix, stats: Stats, scope: GrowthScope) -> NDArray[np.int32]:
+        """Return the rows of the roots, without those that add to no sum where it is cheap to know them.
+
+        There are none of roots that hold all rows and grow by passes, which keep no lists of them.
+        """
         rows: NDArray[np.int32]
         if scope.sample_indices is not None:
             rows = scope.sample_indices
+        elif data.stored is not None:
+            rows = np.zeros(0, np.int32)
         elif stats.one_hot and not stats.min_count:
             rows = one_hot.rows_with_weight(stats.quantised[0])
         else:
-            rows = self.arange(n_rows)
+            rows = self.arange(data.n_rows)
         return rows
 
     def _root_total(self, frontier: Frontier, t: int, scope: GrowthScope) -> IntArray:
@@ -125,8 +137,8 @@ class CpuTrees(CpuResources, Backend):
             frontier.work.search.find_splits(frontier, t, small, large)
 
     def run(self, frontier: Frontier, steps: Callable[[], None]) -> None:
-        """Give every thread whole trees, where there are enough of them."""
-        if len(frontier.nodes) < self.team.n_threads:
+        """Give every thread whole trees, where there are enough of them; trees from a file grow as a whole anyhow."""
+        if len(frontier.nodes) < self.team.n_threads and frontier.data.stored is None:
             steps()
         else:
             frontier.work.search.grow(frontier)
@@ -146,6 +158,8 @@ class CpuTrees(CpuResources, Backend):
 
     def node_of_rows(self, frontier: Frontier) -> NDArray[np.int32]:
         f = frontier
+        if isinstance(f.work.search, PassSearch):
+            return f.work.search.node_of_row
         out = np.empty((len(f.rows), f.data.n_rows), np.int32)
         for t in range(len(out)):
             growth_loops.node_of_rows(f.rows[t], f.nodes[t], out[t])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.binning import MISSING_CODE, BinnedMatrix
+from gpuboost.binning import MISSING_CODE, Binned, StoredMatrix
+from gpuboost.binning.stored import to_blocks
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class CpuMatrix:
     ----------
     blocks : ndarray of uint8, shape (n_blocks, n_rows, width)
         Codes by blocks of 16, 32 or 64 features, so that a row's codes of a block are one vector (for 64, one cache line). The
-        features that fill up the last block hold their skipped code everywhere.
+        features that fill up the last block hold their skipped code everywhere. Without rows if the codes stay in a file.
     skipped : ndarray of uint8, shape (n_blocks * width,)
         Every feature's most frequent code: its bin is left out of the sums and recovered from the node's total.
     bin_offsets : ndarray of int64, shape (n_features + 1,)
@@ -27,6 +29,8 @@ class CpuMatrix:
         The features that can be cut.
     counted : ndarray of float64, shape (n_features,)
         The share of the rows with another code than the skipped one.
+    stored : StoredMatrix, optional
+        The codes that stay in a file.
     """
 
     blocks: NDArray[np.uint8]
@@ -35,23 +39,30 @@ class CpuMatrix:
     has_missing: NDArray[np.bool_]
     usable: NDArray[np.int64]
     counted: NDArray[np.float64]
+    stored: StoredMatrix | None = None
 
     @classmethod
-    def load(cls, matrix: BinnedMatrix) -> CpuMatrix:
-        """Lay out a matrix by blocks."""
-        n_features, n_rows = matrix.codes.shape
-        width = next((w for w in (16, 32) if n_features <= w), 64)
-        n_blocks = -(-n_features // width)
-        blocks = np.zeros((n_blocks, n_rows, width), np.uint8)
-        for b, block in enumerate(blocks):
-            codes = matrix.codes[b * width : (b + 1) * width]
-            block[:, : len(codes)] = codes.T
-        skipped, counts = np.zeros(n_blocks * width, np.uint8), matrix.code_counts
+    def load(cls, matrix: Binned) -> CpuMatrix:
+        """Lay out a matrix by blocks, if it is not so in a file."""
+        n_features, counts = matrix.n_features, matrix.code_counts
+        stored = matrix if isinstance(matrix, StoredMatrix) else None
+        if stored is None:
+            blocks = to_blocks(matrix.features(0, n_features), next((w for w in (16, 32) if n_features <= w), 64))
+        else:
+            blocks = np.empty((stored.shape[0], 0, stored.shape[2]), np.uint8)
+        skipped = np.zeros(blocks.shape[0] * blocks.shape[2], np.uint8)
         skipped[:n_features] = counts.argmax(axis=1)
         counted = 1.0 - counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1)
         has_missing = counts[:, MISSING_CODE] > 0  # here, whatever the cuts were fitted on
-        return cls(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable), counted)
+        return cls(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable), counted, stored)
 
     @property
     def n_rows(self) -> int:
-        return int(self.blocks.shape[1])
+        return int(self.blocks.shape[1]) if self.stored is None else self.stored.n_rows
+
+    def chunks(self) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
+        """Yield rows and their blocks: all at once, or what is read from a file at a time."""
+        if self.stored is None:
+            yield slice(0, self.n_rows), self.blocks
+        else:
+            yield from self.stored.chunks()

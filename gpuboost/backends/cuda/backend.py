@@ -18,7 +18,7 @@ from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.results import Results
 from gpuboost.backends.cuda.softmax import CudaSoftmax
 from gpuboost.backends.divided import DividedGrowth
-from gpuboost.binning import BinMapper, BinnedMatrix
+from gpuboost.binning import BinMapper, Binned
 
 
 class CudaBackend(CudaDivided, CudaSoftmax, DividedGrowth):
@@ -47,7 +47,7 @@ class CudaBackend(CudaDivided, CudaSoftmax, DividedGrowth):
         self.results = Results(self.gpu)
         self.gpu.close()
 
-    def load(self, matrix: BinnedMatrix) -> CudaMatrix:
+    def load(self, matrix: Binned) -> CudaMatrix:
         return CudaMatrix.load(self.gpu, matrix)
 
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> CudaMatrix:

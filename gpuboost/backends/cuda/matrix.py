@@ -13,7 +13,7 @@ from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import MAX_GRID, launch
 from gpuboost.backends.cuda.plan import Columns, GrowthPlan
-from gpuboost.binning import MISSING_CODE, BinnedMatrix
+from gpuboost.binning import MISSING_CODE, Binned
 
 BLOCK_FEATURES = 16
 """Features of a block, as in ``common.cuh``."""
@@ -47,14 +47,15 @@ class CudaMatrix:
     all_counts: NDArray[np.int64] | None = None
 
     @classmethod
-    def load(cls, gpu: Gpu, matrix: BinnedMatrix) -> CudaMatrix:
-        """Bring a matrix to the device. Besides its codes it takes the memory of one slab."""
-        n_features, n_rows = matrix.codes.shape
+    def load(cls, gpu: Gpu, matrix: Binned) -> CudaMatrix:
+        """Bring a matrix to the device. Besides its codes it takes the memory of one slab, here and there."""
+        n_features, n_rows = matrix.n_features, matrix.n_rows
         codes = gpu.empty((-(-n_features // BLOCK_FEATURES), n_rows, BLOCK_FEATURES), np.uint8)
         blocks_at_once = max(1, SLAB_BYTES // max(1, n_rows * BLOCK_FEATURES))
         for first in range(0, codes.shape[0], blocks_at_once):
             blocks = codes[first : first + blocks_at_once]
-            columns = gpu.put(matrix.codes[BLOCK_FEATURES * first : BLOCK_FEATURES * (first + blocks_at_once)])
+            stop = min(BLOCK_FEATURES * (first + blocks_at_once), n_features)
+            columns = gpu.put(matrix.features(BLOCK_FEATURES * first, stop))
             grid = (-(-n_rows // DEFAULT_BLOCK), min(blocks.shape[0], MAX_GRID[1]))
             launch(gpu, "pack", grid, (columns, blocks, n_rows, columns.shape[0]))
             del columns  # before there is another

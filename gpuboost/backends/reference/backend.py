@@ -31,7 +31,7 @@ from gpuboost.backends.frontier import (
 )
 from gpuboost.backends.reference.softmax import NumpySoftmax
 from gpuboost.backends.statistics import Counts, Stats
-from gpuboost.binning import MISSING_CODE, BinnedMatrix
+from gpuboost.binning import MISSING_CODE, Binned, BinnedMatrix
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.tree import Tree
 
@@ -60,8 +60,10 @@ class NumpyBackend(NumpySoftmax, DividedGrowth):
 
     device = "numpy"
 
-    def load(self, matrix: BinnedMatrix) -> BinnedMatrix:
-        return matrix
+    def load(self, matrix: Binned) -> BinnedMatrix:
+        if isinstance(matrix, BinnedMatrix):
+            return matrix
+        return BinnedMatrix(matrix.features(0, matrix.n_features), matrix.n_bins, matrix.has_missing, matrix.all_counts)
 
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return array.copy()

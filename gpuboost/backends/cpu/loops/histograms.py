@@ -61,32 +61,47 @@ def histogram(lo: int, hi: int, columns: Columns, rows: Array, quantised: Array,
     """Add up ``quantised`` by bin over ``rows``, leaving out every feature's most frequent bin. Return the number of additions.
 
     A piece of work is a block of features and a chunk of rows; ``out`` (n_chunks, n_bins_total, C) has room for every chunk and
-    is overwritten. A row's codes of one block are compared with the skipped codes at once, and only the features that differ
-    are visited, so that sparse data cost what their non-zeros cost. The block's mask has the bits of the features that matter.
+    is overwritten.
     """
-    blocks, masks, skipped, bin_offsets = columns.blocks, columns.masks, columns.skipped, columns.bin_offsets
-    n_blocks, n_rows, width = blocks.shape
-    n_chunks, n_channels = out.shape[0], quantised.shape[1]
-    flat_blocks, flat_q = blocks.reshape(-1), quantised.reshape(-1)
-    one, n_added = np.uint64(1), np.int64(0)
+    n_chunks, n_added = out.shape[0], np.int64(0)
     for piece in range(lo, hi):
-        block, chunk = piece % n_blocks, piece // n_blocks
-        first = block * width
-        begin, end = bin_offsets[first], bin_offsets[min(first + width, len(bin_offsets) - 1)]
-        out[chunk, begin:end] = 0
-        flat_out = out[chunk].reshape(-1)
+        block, chunk = piece % len(columns.blocks), piece // len(columns.blocks)
+        clear_block(out[chunk], block, columns)
         start, stop = len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks
-        for i in range(start, stop):
-            row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, stop - 1)])
-            prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
-            prefetch(flat_q, np.uint64(later * n_channels))
-            at = (block * n_rows + row) * width
-            bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
-            while bits != 0:
-                n = np.int64(lowest_bit(bits))
-                bits &= bits - one
-                add_row(flat_out, bin_offsets[first + n] + flat_blocks[at + n], flat_q, row, n_channels, lanes)
-                n_added += 1
+        n_added += add_rows(out[chunk], block, columns, rows[start:stop], quantised, lanes)
+    return n_added
+
+
+@compiled
+def clear_block(out: Array, block: int, columns: Columns) -> None:
+    """Write zeros to the bins of a block of features."""
+    first, last = block * columns.blocks.shape[2], len(columns.bin_offsets) - 1
+    out[columns.bin_offsets[first] : columns.bin_offsets[min(first + columns.blocks.shape[2], last)]] = 0
+
+
+@compiled
+def add_rows(out: Array, block: int, columns: Columns, rows: Array, quantised: Array, lanes: Lanes) -> Int:
+    """Add ``rows`` to the bins of a block of features in ``out`` (n_bins_total, C). Return the number of additions.
+
+    A row's codes of one block are compared with the skipped codes at once, and only the features that differ are visited, so
+    that sparse data cost what their non-zeros cost. The block's mask has the bits of the features that matter.
+    """
+    blocks, skipped, bin_offsets = columns.blocks, columns.skipped, columns.bin_offsets
+    _, n_rows, width = blocks.shape
+    n_channels, first, mask = quantised.shape[1], block * width, columns.masks[block]
+    flat_blocks, flat_q, flat_out = blocks.reshape(-1), quantised.reshape(-1), out.reshape(-1)
+    one, n_added = np.uint64(1), np.int64(0)
+    for i in range(len(rows)):
+        row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, len(rows) - 1)])
+        prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
+        prefetch(flat_q, np.uint64(later * n_channels))
+        at = (block * n_rows + row) * width
+        bits = differing(flat_blocks, at, skipped, first, width) & mask
+        while bits != 0:
+            n = np.int64(lowest_bit(bits))
+            bits &= bits - one
+            add_row(flat_out, bin_offsets[first + n] + flat_blocks[at + n], flat_q, row, n_channels, lanes)
+            n_added += 1
     return n_added
 
 
@@ -133,35 +148,40 @@ def root_histograms(lo: int, hi: int, columns: Columns, quantised: Array, out: A
 @compiled
 def histogram_of_classes(lo: int, hi: int, columns: Columns, rows: Array, quantised: Array, out: Array, n_classes: int) -> Int:
     """As `histogram`, for statistics with one class a row, see `gpuboost.backends.cpu.one_hot`."""
-    blocks, masks, skipped, bin_offsets = columns.blocks, columns.masks, columns.skipped, columns.bin_offsets
-    n_blocks, n_rows, width = blocks.shape
-    n_chunks, n_channels = out.shape[0], np.uint64(out.shape[2])
-    n_columns, has_counts = quantised.shape[1], quantised.shape[1] > COUNT
-    flat_blocks, flat_q = blocks.reshape(-1), quantised.reshape(-1)
-    one, n_added = np.uint64(1), np.int64(0)
+    n_chunks, n_added = out.shape[0], np.int64(0)
     for piece in range(lo, hi):
-        block, chunk = piece % n_blocks, piece // n_blocks
-        first = block * width
-        begin, end = bin_offsets[first], bin_offsets[min(first + width, len(bin_offsets) - 1)]
-        out[chunk, begin:end] = 0
-        flat_out = out[chunk].reshape(-1)
+        block, chunk = piece % len(columns.blocks), piece // len(columns.blocks)
+        clear_block(out[chunk], block, columns)
         start, stop = len(rows) * chunk // n_chunks, len(rows) * (chunk + 1) // n_chunks
-        for i in range(start, stop):
-            row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, stop - 1)])
-            prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
-            prefetch(flat_q, np.uint64(later * n_columns))
-            own = row * n_columns
-            label, weight = np.uint64(flat_q[own + CLASS]), flat_q[own + WEIGHT]
-            at = (block * n_rows + row) * width
-            bits = differing(flat_blocks, at, skipped, first, width) & masks[block]
-            while bits != 0:
-                n = np.int64(lowest_bit(bits))
-                bits &= bits - one
-                cell = np.uint64(bin_offsets[first + n] + flat_blocks[at + n]) * n_channels
-                flat_out[cell + label] += weight
-                if has_counts:
-                    flat_out[cell + np.uint64(n_classes)] += flat_q[own + COUNT]
-                n_added += 1
+        n_added += add_rows_of_classes(out[chunk], block, columns, rows[start:stop], quantised, n_classes)
+    return n_added
+
+
+@compiled
+def add_rows_of_classes(out: Array, block: int, columns: Columns, rows: Array, quantised: Array, n_classes: int) -> Int:
+    """As `add_rows`, for statistics with one class a row."""
+    blocks, skipped, bin_offsets = columns.blocks, columns.skipped, columns.bin_offsets
+    _, n_rows, width = blocks.shape
+    n_channels, first, mask = np.uint64(out.shape[1]), block * width, columns.masks[block]
+    n_columns, has_counts = quantised.shape[1], quantised.shape[1] > COUNT
+    flat_blocks, flat_q, flat_out = blocks.reshape(-1), quantised.reshape(-1), out.reshape(-1)
+    one, n_added = np.uint64(1), np.int64(0)
+    for i in range(len(rows)):
+        row, later = np.int64(rows[i]), np.int64(rows[min(i + AHEAD, len(rows) - 1)])
+        prefetch(flat_blocks, np.uint64((block * n_rows + later) * width))
+        prefetch(flat_q, np.uint64(later * n_columns))
+        own = row * n_columns
+        label, weight = np.uint64(flat_q[own + CLASS]), flat_q[own + WEIGHT]
+        at = (block * n_rows + row) * width
+        bits = differing(flat_blocks, at, skipped, first, width) & mask
+        while bits != 0:
+            n = np.int64(lowest_bit(bits))
+            bits &= bits - one
+            cell = np.uint64(bin_offsets[first + n] + flat_blocks[at + n]) * n_channels
+            flat_out[cell + label] += weight
+            if has_counts:
+                flat_out[cell + np.uint64(n_classes)] += flat_q[own + COUNT]
+            n_added += 1
     return n_added
 
 

@@ -1,0 +1,56 @@
+"""How an estimator begins a training on a code file in place of X, y and sample_weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuboost.code_files.code_file import CodeFile
+from gpuboost.estimators.model import TreeModel
+from gpuboost.inputs.columns import compare_names, record_names
+from gpuboost.inputs.label_encoder import LabelEncoder
+from gpuboost.inputs.parameters import evaluation_tuples
+from gpuboost.inputs.samples import Sample
+from gpuboost.peers.rows import RowOrder
+
+
+def stored_sample(
+    estimator: Any,
+    file: CodeFile,
+    y: Any,
+    sample_weight: Any,
+    eval_set: Any,
+    order: RowOrder | None,
+    *,
+    reset: bool,
+) -> tuple[Sample, LabelEncoder]:
+    """Return the rows of a code file and their classes; record or compare its columns.
+
+    Raises
+    ------
+    TypeError
+        If the estimator needs values.
+    ValueError
+        If there are labels or weights beside those of the file, or a parameter asks for other cuts than it has.
+    CodeFileError
+        If the file is damaged.
+    """
+    kind = type(estimator).__name__
+    if order is not None:
+        raise ValueError("a CodeFile is trained on by one worker: give each a part of the rows in memory")
+    if estimator._model_kind is not TreeModel:
+        raise TypeError(f"a {kind} that boosts a regressor needs values, which a code file does not have")
+    for name, given in (("y", y), ("sample_weight", sample_weight)):
+        if given is not None:
+            raise ValueError(f"{name} must be None beside a CodeFile, which has labels and weights of its own")
+    if estimator.class_weight is not None:
+        raise ValueError(
+            f"class_weight must be None beside a CodeFile, whose cuts depend on weights, got {estimator.class_weight!r:.80}; "
+            "write the file with weights that it is a factor of"
+        )
+    if estimator.early_stopping and not evaluation_tuples(eval_set):
+        raise ValueError("early_stopping on a CodeFile needs an eval_set: its cuts were chosen on all of its rows")
+    if reset:
+        record_names(estimator, file.feature_names, file.n_features)
+    else:
+        compare_names(estimator, file.feature_names, file.n_features)
+    return file.sample()
