@@ -24,6 +24,7 @@ from gpuboost.backends.cpu.pruning.tuner import PruningTuner
 from gpuboost.backends.cpu.resources import CpuResources, Scratch
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
+from gpuboost.backends.statistics import Stats
 
 Histograms = NDArray[np.int32] | NDArray[np.int64]
 """Of a channel's sums below ``2**30``, or of wide statistics, whose sums may pass that."""
@@ -155,7 +156,12 @@ def histogram_layout(frontier: Frontier) -> tuple[tuple[int, int, int], type[np.
     """Return the shape and the dtype of the histograms that a tree keeps at a time."""
     n_slots = slots_needed((frontier.nodes.shape[1] + 1) // 2)
     shape = (n_slots, int(frontier.data.bin_offsets[-1]), padded(frontier.stats.n_channels))
-    return shape, np.int64 if frontier.stats.wide else np.int32
+    return shape, sum_dtype(frontier.stats)
+
+
+def sum_dtype(stats: Stats) -> type[np.int32 | np.int64]:
+    """Return the dtype of histograms."""
+    return np.int64 if stats.wide else np.int32
 
 
 def histograms_of(resources: CpuResources, frontier: Frontier, t: int) -> Histograms:
