@@ -81,14 +81,28 @@ EMULATED: dict[str, Opener] = {
 }
 if importlib.util.find_spec("cupy"):
     EMULATED["emulated-cupy"] = lambda: CudaBackend(CupyArraysGpu(limits=SMALL))
+VARIANTS = tuple(EMULATED)[1:]
+"""By default a case meets the first of the emulated devices and one of these in turn, see `conftest.py`."""
 CUDA: dict[str, Opener] = {"cuda": cuda}
 SLOW = (CPU | EMULATED).keys() - {"cpu-2", "emulated-forward"}
 """Backends whose tests are marked slow: each has a sibling of its kind that is not."""
 
 
-def thinned(values: Iterable[Any], step: int) -> list[Any]:
-    """Parameters of a test of which only every ``step``-th is in the fast part."""
-    return [pytest.param(value, marks=pytest.mark.slow) if i % step else value for i, value in enumerate(values)]
+def thinned(values: Iterable[Any], step: int, breadth: float = 1) -> list[Any]:
+    """Parameters of a test, of which every ``step``-th is in the fast part, and besides one in ``breadth`` in the default run.
+
+    The latter may be no whole number, so that the cases that are kept go with no period of the parameters. Of a test with
+    several, the values are tuples.
+    """
+    values = list(values)
+    kept = {int(k * breadth) for k in range(len(values))}
+
+    def marks(i: int) -> list[pytest.MarkDecorator]:
+        if i % step == 0:
+            return []
+        return [pytest.mark.slow] if i in kept else [pytest.mark.exhaustive]
+
+    return [pytest.param(*(v if isinstance(v, tuple) else (v,)), marks=marks(i)) for i, v in enumerate(values)]
 
 
 def candidates(device: str | None) -> dict[str, Opener]:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.threads import Team
 from gpuboost.backends.reference.backend import NumpyBackend
-from tests.candidates import SLOW, candidates
+from tests.candidates import SLOW, VARIANTS, candidates
 from tests.problems import cpu_backend
 
 APART = "tests/backends/cuda/test_kernels_sanitized.py"
@@ -22,6 +22,8 @@ FIRST = (
     "tests/backends/cpu/test_pruning.py",
 )
 """The long work comes first: while one process compiles most of the loops for all, others find what needs none."""
+BUT_EXHAUSTIVE = "not exhaustive"
+"""What pytest is told by `addopts` in pyproject.toml, which another ``-m`` on the command line takes the place of."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,7 +42,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--odd-files", type=int, metavar="N", help="how many odd tables the command line is given, in place of 100"
     )
-    parser.addoption("--kills", type=int, metavar="N", help="how often a training is killed and resumed, in place of 3")
+    parser.addoption("--kills", type=int, metavar="N", help="how often a training is killed and resumed, in place of 2")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave nothing out of what is asked for by its name, nor on a card, which is quick."""
+    asked_for = config.getoption("--device") or any("::" in argument for argument in config.args)
+    if config.option.markexpr == BUT_EXHAUSTIVE and asked_for:
+        config.option.markexpr = ""
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and config.option.markexpr == BUT_EXHAUSTIVE:
+        terminalreporter.write_line("Exhaustive tests were left out: -m exhaustive runs them, see tests/README.md.")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -78,19 +92,33 @@ def case_of(item: pytest.Item) -> str:
     return item.nodeid.replace(backend_of(item), "")
 
 
+def variants_in_turn(cases: Iterable[str]) -> dict[str, str]:
+    """Return the variant of the emulated device that each case meets by default; if a test has few cases, they meet all."""
+    of_test: dict[str, list[str]] = {}
+    for case in cases:
+        of_test.setdefault(case.partition("[")[0], []).append(case)
+    n = len(VARIANTS)
+    many = [found for found in of_test.values() if len(found) >= n]
+    # One turn later after every round, so that a variant meets all values of a parameter.
+    return {case: VARIANTS[(i + i // n) % n] for found in many for i, case in enumerate(found)}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the backend that they are parametrized with; bring those together that share an oracle."""
     cases: dict[str, int] = {}
     items.sort(key=lambda item: cases.setdefault(case_of(item), len(cases)))  # the candidates of a case in succession
     items.sort(key=lambda item: [not item.nodeid.startswith(place) for place in FIRST])
+    in_turn = variants_in_turn(dict.fromkeys(case_of(item) for item in items if not item.get_closest_marker("exhaustive")))
     for item in items:
         backend = backend_of(item)
+        if backend in VARIANTS and in_turn.get(case_of(item), backend) != backend:
+            item.add_marker("exhaustive")
         fixtures = getattr(item, "fixturenames", ())
         if backend.startswith("emulated") or "emulated" in fixtures or "tests/cuda_on_cpu/" in item.nodeid:
             item.add_marker("emulator")
         if backend == "cuda":
             item.add_marker("gpu")
-        if backend in SLOW:
+        if backend in SLOW or item.get_closest_marker("exhaustive"):
             item.add_marker("slow")
 
 

@@ -302,14 +302,15 @@ def kill_session(process: subprocess.Popen[Any]) -> None:
 @needs_bash
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize("how", ["terminated", "killed"])
-def test_what_was_found_survives(tmp_path: Path, how: str) -> None:
+def test_what_was_found_survives(tmp_path: Path, stub: Any, how: str) -> None:
     emulated()
-    command = [str(SCRIPT), str(tmp_path), "--dry-run", "--steps", "micro,training,facts"]
-    environment = {**os.environ, "PYTHON": sys.executable}
+    found = tmp_path / "out"
+    command = [str(SCRIPT), str(found), "--dry-run", "--steps", "micro,training,facts"]
+    environment = {**os.environ, "PYTHON": stub(f'exec "{sys.executable}" "$@"')}
     process = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL)
     try:
         end = time.monotonic() + 120
-        while "warm-up" not in parsed(tmp_path).get("training", {}):
+        while "warm-up" not in parsed(found).get("training", {}):
             assert time.monotonic() < end
             assert process.poll() is None
             time.sleep(0.01)
@@ -319,9 +320,9 @@ def test_what_was_found_survives(tmp_path: Path, how: str) -> None:
             assert session(process.pid) == []
     finally:
         kill_session(process)
-    assert set(parsed(tmp_path)) == {"preflight", "micro", "training", "summary"}
+    assert set(parsed(found)) == {"micro", "training", "summary"}
     of_training = "out of time" if how == "terminated" else "not reached"
-    assert statuses(tmp_path) == {"preflight": "ok", "micro": "ok", "training": of_training, "facts": "not reached"}
+    assert statuses(found) == {"preflight": "ok", "micro": "ok", "training": of_training, "facts": "not reached"}
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

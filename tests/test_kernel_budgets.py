@@ -17,8 +17,10 @@ from tests.cuda_on_cpu import emulator
 from tests.cuda_on_cpu.requirement import require
 
 FILES = sorted({kernel.file for kernel in kernels.KERNELS.values()})
-ARCHITECTURES = [card.architecture for card in CARDS.values()]
-OTHERS = [architecture for architecture in ARCHITECTURES if architecture != 90]
+ARCHITECTURES = [
+    card.architecture if card.architecture == 90 else pytest.param(card.architecture, marks=pytest.mark.exhaustive)
+    for card in CARDS.values()
+]
 
 COMPILER = "13.5"
 """NVRTC's version that the numbers of instructions are of."""
@@ -54,14 +56,6 @@ ROUNDS = {
     "ABC-LogitBoost": (20, 15, 4),
 }
 """Launches of a growth with four inner nodes, what else a round queues, and waits."""
-
-
-def architectures(*fast: int) -> pytest.MarkDecorator:
-    """Run a test for all architectures, and in the fast part for some."""
-    marks = [() if one in fast else pytest.mark.slow for one in ARCHITECTURES]
-    return pytest.mark.parametrize(
-        "architecture", [pytest.param(a, marks=m) for a, m in zip(ARCHITECTURES, marks, strict=True)]
-    )
 
 
 def disassembled(file: str, architecture: int) -> dict[str, sass.Kernel]:
@@ -102,7 +96,7 @@ def test_wide_atomics_are_seen() -> None:
     assert re.findall(r"^.*\batom\.shared[\w.]*64\b.*$", ptx, re.MULTILINE)
 
 
-@architectures(90)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("file", ["reduce", "softmax", *(pytest.param(f, marks=pytest.mark.slow) for f in FILES)])
 def test_nothing_spins_spills_or_is_fused(file: str, architecture: int) -> None:
     for name, kernel in disassembled(file, architecture).items():
@@ -112,7 +106,7 @@ def test_nothing_spins_spills_or_is_fused(file: str, architecture: int) -> None:
         assert (name in DIVIDE) == any(one.startswith("DFMA") for one in opcodes), name
 
 
-@architectures(90)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("kernel", ["histogram", *(pytest.param(k, marks=pytest.mark.slow) for k in list(INNER_LOOPS)[1:])])
 def test_inner_loops_keep_to_their_budgets(kernel: str, architecture: int) -> None:
     code = disassembled(kernels.KERNELS[kernel].file, architecture)

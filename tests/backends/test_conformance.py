@@ -748,6 +748,9 @@ def outcome(case: Case, backend: Backend) -> tuple[str, dict[str, list[float]], 
     return digest(training.trees, data.n_classes), history, predictions, training.reason
 
 
+BREADTH = 4.236
+"""By default one fit in so many is made, see `tests.candidates.thinned`; with it all sizes and learners."""
+
 # Trees with a smallest leaf, of 17 to 1000 rows: the counts are one channel more, of all numbers of classes up to 17.
 NUMBERS = [i for i in range(72) if 3 <= i % len(SIZES) <= 9]
 BOUND = [Case(i, (0.3, 0.15, 0.05, 0.5)[i % 4], 1 + i * 5 % 17) for i in NUMBERS]
@@ -755,7 +758,7 @@ BOUND = [Case(i, (0.3, 0.15, 0.05, 0.5)[i % 4], 1 + i * 5 % 17) for i in NUMBERS
 
 @pytest.mark.parametrize(
     "case",
-    thinned([*(Case(i) for i in range(72)), *BOUND], 16),
+    thinned([*(Case(i) for i in range(72)), *BOUND], 16, BREADTH),
     ids=lambda case: f"{case.number}-{case.fraction}-{case.n_classes}",
 )
 def test_fit(case: Case, request: pytest.FixtureRequest) -> None:
@@ -790,7 +793,7 @@ def test_the_smallest_leaf_matters_in_the_cases() -> None:
     assert sum(grown) > len(BOUND) / 2
 
 
-@pytest.mark.parametrize("number", thinned(range(0, 72, 5), 5))
+@pytest.mark.parametrize("number", thinned(range(0, 72, 5), 5, BREADTH))
 def test_order_of_rows_does_not_matter(candidate: Backend, number: int) -> None:
     case = Case(number)
     data = case.data(0)
@@ -814,12 +817,12 @@ CLASS_TREE_BOOSTERS = [
 SINGLE_LABEL = [i for i in range(72) if not Case(i).multi_label and Case(i).data(0).n_classes > 1]
 
 
-@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 16))
+@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 16, BREADTH))
 def test_fit_of_class_trees(number: int, request: pytest.FixtureRequest) -> None:
     assert_fits_alike(number, CLASS_TREE_BOOSTERS[number % len(CLASS_TREE_BOOSTERS)], request)
 
 
-@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 16))
+@pytest.mark.parametrize("number", thinned(SINGLE_LABEL, 16, BREADTH))
 def test_fit_of_rebel(number: int, request: pytest.FixtureRequest) -> None:
     # Some costs are 0; of some sets, all those of a class.
     rng, n_classes = np.random.default_rng(number), Case(number).data(0).n_classes

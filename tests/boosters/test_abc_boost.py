@@ -218,8 +218,9 @@ def test_a_class_without_rows_and_one_with_a_single_row(backend: Backend, method
     signs = np.full((50, 5), -1, np.int8)
     signs[:, :3] = data.signs
     signs[0] = [-1, -1, -1, 1, -1]  # class 3 has one row, class 4 none
-    result = fit(booster(method, min_samples_leaf=10), Data(data.X, signs), backend, 40)
-    f = scores(result.trees, Data(data.X, signs), backend, data.mapper())
+    data = Data(data.X, signs, max_bins=16)
+    result = fit(booster(method, min_samples_leaf=10), data, backend, 40)
+    f = scores(result.trees, data, backend, data.mapper())
     assert np.isfinite(f).all()
     assert (f.argmax(axis=1) != 4).all()
 

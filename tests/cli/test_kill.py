@@ -12,7 +12,8 @@ import pytest
 
 from tests.cli.tables import flowers, run, told, write
 
-N_KILLS = 4
+N_KILLS = 2
+"""For the nights there are four times as many."""
 TRAININGS = [
     ("--algorithm", "adaboost-mh", "--set", "n_estimators=30", "--set", "max_leaf_nodes=4", "--set", "subsample=0.7"),
     ("--algorithm", "abc-boost", "--set", "n_estimators=12", "--set", "max_leaf_nodes=3", "--set", "early_stopping=true"),
@@ -21,13 +22,15 @@ TRAININGS = [
 ]
 
 
-@pytest.mark.slow
-def test_killed_and_resumed(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize(
+    "n_kills", [pytest.param(N_KILLS, marks=pytest.mark.slow), pytest.param(4 * N_KILLS, marks=pytest.mark.exhaustive)]
+)
+def test_killed_and_resumed(tmp_path: Path, pytestconfig: pytest.Config, n_kills: int) -> None:
     names, rows = flowers(60)
     data, whole, model = write(tmp_path / "t.csv", names, rows), tmp_path / "whole", tmp_path / "model"
     checkpoint = tmp_path / "model.checkpoint"
     done = []
-    for kill in range(pytestconfig.getoption("--kills") or N_KILLS):
+    for kill in range(pytestconfig.getoption("--kills") or n_kills):
         random = Random(kill)
         training = ("fit", str(data), "--target", "kind", "--device", "numpy", *TRAININGS[kill % len(TRAININGS)])
         begun = time.monotonic()

@@ -7,8 +7,11 @@ fails in any of the three orders: without a sanitizer, with the one for addresse
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 from gpuboost.backends.cuda import kernels
 from tests.cuda_on_cpu import emulator, forked, sanitized
@@ -61,6 +64,17 @@ class Mutant:
             self.case(
                 EmulatedGpu(order, seed=1, source=lambda file: text if planted and file == self.file else self.source(file))
             )
+
+
+def named(planted: Iterable[str], by_default: Collection[str]) -> list[Any]:
+    """Return the names of mutants as parameters of a test, of which most are for the nights."""
+    return [name if name in by_default else pytest.param(name, marks=pytest.mark.exhaustive) for name in planted]
+
+
+def asked_for(request: pytest.FixtureRequest, test: str) -> list[str]:
+    """Return the names of all mutants that a test is run with, so that they can be run together."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.originalname == test]
+    return [item.callspec.params["name"] for item in items]
 
 
 def failures(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from tests.digests.record import HERE, Digests, data_digests, digests, file_name
 RECORDED: dict[str, Any] = json.loads((HERE / "digests.json").read_text(encoding="utf-8"))
 OPENERS = CPU | EMULATED | CUDA
 FAST = "cpu-2"
-PLACES = [FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in ("numpy", "cpu-1", "cpu-4", "emulated-forward"))]
+PLACES = (FAST, "numpy", "emulated-forward", "cpu-1", "cpu-4")
 OF_THE_MACHINE = {"device", "n_jobs", "verbose", "warm_start", "callbacks"}
 SAVED_DIGESTS: dict[Path, dict[str, Digests]] = {
     folder: json.loads((folder / "digests.json").read_text(encoding="utf-8")) for folder in sorted(HERE.glob("models_*"))
@@ -31,9 +33,21 @@ OLD_NAMES = (b"quick", b"row_fraction", b"feature_fraction")
 """Now pruning, subsample and max_features."""
 
 
+def trainings(device: str | None) -> Iterator[Any]:
+    """Every place with every case: by default few on the emulated device, and none with other numbers of threads."""
+    for place, (i, name) in itertools.product(["cuda"] if device == "cuda" else PLACES, enumerate(CASES)):
+        if place in ("cuda", FAST):
+            marks: Any = ()
+        elif place == "numpy" or (place == "emulated-forward" and i % 4 == 0):
+            marks = pytest.mark.slow
+        else:
+            marks = pytest.mark.exhaustive
+        yield pytest.param(place, name, marks=marks)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "place" in metafunc.fixturenames:
-        metafunc.parametrize("place", ["cuda"] if metafunc.config.getoption("--device") == "cuda" else PLACES)
+        metafunc.parametrize(("place", "name"), trainings(metafunc.config.getoption("--device")))
 
 
 @pytest.fixture
@@ -53,7 +67,6 @@ def device(place: str, share_all_loops: None, monkeypatch: pytest.MonkeyPatch) -
     return "place"
 
 
-@pytest.mark.parametrize("name", CASES)
 def test_the_model_has_not_changed(name: str, device: str) -> None:
     assert digests(CASES[name], train(CASES[name], device)) == RECORDED["cases"][name]
 

@@ -33,12 +33,14 @@ ESTIMATORS = [
 ]
 MORE_ESTIMATORS = [
     ABCBoostClassifier(n_estimators=20, n_jobs=1),
-    ABCBoostClassifier(n_estimators=20, loss="mart", gap=5, n_jobs=1),
     LogitBoostClassifier(n_estimators=20, n_jobs=1),
+    RebelClassifier(n_estimators=10, n_jobs=1),
+]
+VARIANTS = [
+    ABCBoostClassifier(n_estimators=20, loss="mart", gap=5, n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, variant="discrete", n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, learner="stump", n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, learner="product", n_factors=2, n_jobs=1),
-    RebelClassifier(n_estimators=10, n_jobs=1),
     SAMMEClassifier(n_estimators=3, variant="real", n_jobs=1),
     GambleClassifier(n_estimators=3, n_jobs=1),
     GambleClassifier(n_estimators=2, regressor=DecisionTreeRegressor(max_leaf_nodes=4, min_weight_fraction_leaf=0.01)),
@@ -62,4 +64,10 @@ def test_scikit_learn_check(estimator: Any, check: Any) -> None:
 @pytest.mark.slow
 @parametrize_with_checks(MORE_ESTIMATORS)
 def test_scikit_learn_check_of_more(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.exhaustive
+@parametrize_with_checks(VARIANTS)
+def test_scikit_learn_check_of_variants(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from sklearn.linear_model import Ridge
 import gpuboost
 from gpuboost import Checkpoint, GambleClassifier
 from gpuboost.persistence import model_file
+from tests.candidates import thinned
 from tests.models import KINDS, LABELS, MANY, X, fit
 from tests.traps.problem import ROOT
 
@@ -39,9 +41,7 @@ class KeepAll:
         self.models.append(model_file.to_bytes(progress.model()))
 
 
-@pytest.mark.parametrize("held_out", [False, True])
-@pytest.mark.parametrize("stopping", STOPPING)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "stopping", "held_out"), thinned(itertools.product(KINDS, STOPPING, [False, True]), 5, 2.236))
 def test_going_on_from_any_round(kind: str, stopping: str, held_out: bool, tmp_path: Path) -> None:
     eval_set = None if held_out else (X[::3], LABELS[::3])
     keep, params = KeepAll(), {"random_state": 2, **STOPPING[stopping]}

@@ -26,8 +26,8 @@ joblib.cpu_count = lambda: 4  # on the smallest machine, too
 
 FIT_NOISE = """
 rng = np.random.default_rng(0)
-X = rng.normal(size=(20000, 10))
-y = np.digitize(X[:, 0] + rng.normal(size=20000), [-1, 0, 1])
+X = rng.normal(size=(5000, 10))
+y = np.digitize(X[:, 0] + rng.normal(size=5000), [-1, 0, 1])
 model = AdaBoostMHClassifier(n_estimators=5, max_leaf_nodes=8, device="cpu")
 print(*{model.set_params(n_jobs=n).fit(X, y).ensemble_.digest() for n in (1, 2, 3, 4, None)})
 """

@@ -100,11 +100,11 @@ def grow_both(
         (2, 1, 2, 3),
         (40, 3, 3, 9),
         (400, 17, 2, 5),
-        pytest.param(300, 5, 5, 12, marks=pytest.mark.slow),  # loops of another width: they take long to compile
+        pytest.param(300, 5, 5, 12, marks=pytest.mark.exhaustive),  # loops of another width: they take long to compile
         (200, 70, 4, 6),
         pytest.param(90, 4, 30, 9, marks=pytest.mark.slow),
         (3000, 6, 3, 4),
-        pytest.param(257, 3, 16, 5, marks=pytest.mark.slow),
+        pytest.param(257, 3, 16, 5, marks=pytest.mark.exhaustive),
         pytest.param(60, 130, 17, 4, marks=pytest.mark.slow),
     ],
 )

@@ -130,9 +130,9 @@ def count(columns: Columns, tree: GrowingTree, histograms: Array, rule: Rule, no
     rows = tree.rows[tree.nodes[node, START] : tree.nodes[node, STOP]]
     sums = histograms[tree.nodes[node, SLOT] : tree.nodes[node, SLOT] + 1]
     if rule.one_hot:
-        histogram_of_classes(0, len(columns.blocks), columns, rows, tree.quantised, sums, rule.n_classes)
+        histogram_of_classes(np.int64(0), len(columns.blocks), columns, rows, tree.quantised, sums, rule.n_classes)
     else:
-        histogram(0, len(columns.blocks), columns, rows, tree.quantised, sums, lanes)
+        histogram(np.int64(0), len(columns.blocks), columns, rows, tree.quantised, sums, lanes)
 
 
 @compiled

@@ -69,7 +69,8 @@ def evaluate_siblings(
     child = histograms[nodes[small, SLOT]]
     other = histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     pair = Siblings(totals[small], totals[large], child, other)
-    best, other_best = finish_histograms(0, len(columns.usable), columns, pair, tree.sum_abs, rule, histograms[:0], lanes)
+    lo, hi, none = np.int64(0), len(columns.usable), histograms[:0]
+    best, other_best = finish_histograms(lo, hi, columns, pair, tree.sum_abs, rule, none, lanes)
     store_split(best, columns.bin_offsets, child, nodes[small], totals[small], edges[small])
     if large >= 0:
         store_split(other_best, columns.bin_offsets, other, nodes[large], totals[large], edges[large])

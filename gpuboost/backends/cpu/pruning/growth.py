@@ -130,13 +130,13 @@ def sweep_heavy(
     other = memory.histograms[nodes[large, SLOT]] if large >= 0 else child[:0]
     rows = tree.rows[nodes[small, START] : split.stops[small, HEAVY]]
     if rule.one_hot:
-        n_added = histogram_of_classes(0, n_blocks, columns, rows, tree.quantised, sums, rule.n_classes)
+        n_added = histogram_of_classes(np.int64(0), n_blocks, columns, rows, tree.quantised, sums, rule.n_classes)
     else:
-        n_added = histogram(0, n_blocks, columns, rows, tree.quantised, sums, lanes)
+        n_added = histogram(np.int64(0), n_blocks, columns, rows, tree.quantised, sums, lanes)
     memory.counts[ADDED_HEAVY] += n_added
     siblings = Siblings(split.heavy[small], split.heavy[large], child, other)
-    none = memory.histograms[:0]
-    bests: tuple[Best, Best] = sweep_pair(0, len(columns.usable), columns, siblings, sum_abs, rule, memory, none, lanes)
+    lo, hi, none = np.int64(0), len(columns.usable), memory.histograms[:0]
+    bests: tuple[Best, Best] = sweep_pair(lo, hi, columns, siblings, sum_abs, rule, memory, none, lanes)
     return bests
 
 
@@ -209,7 +209,7 @@ def finish_node(
     hopeless = len(histogram) == 0 and light > mass_of(tree, split, first, heavy_stop)
     if len(histogram) == 0 and not hopeless:
         task = BlockSearch(columns.masks, tree.rows[first:heavy_stop], histogram, heavy, masses[0], light, bounds)
-        memory.counts[ADDED_HEAVY] += search_blocks(0, n_blocks, columns, tree.quantised, task, memory, rule, lanes)
+        memory.counts[ADDED_HEAVY] += search_blocks(np.int64(0), n_blocks, columns, tree.quantised, task, memory, rule, lanes)
         if light == 0:
             queue(best_found(memory.found, best, edges), nodes[m])
             return
@@ -224,7 +224,9 @@ def finish_node(
             rows = tree.rows[start:light_stop]
             memory.counts[VISITED_LIGHT] += len(rows) * np.count_nonzero(memory.chosen)
             task = BlockSearch(memory.chosen, rows, histogram, total, masses[1], np.int64(0), memory.scores)
-            memory.counts[ADDED_LIGHT] += search_blocks(0, n_blocks, columns, tree.quantised, task, memory, rule, lanes)
+            memory.counts[ADDED_LIGHT] += search_blocks(
+                np.int64(0), n_blocks, columns, tree.quantised, task, memory, rule, lanes
+            )
             best = best_found(memory.found, best, edges)
     queue(best, nodes[m])
 
