@@ -84,10 +84,18 @@ def fit_divided(
     return run_workers(len(sizes), work)
 
 
-@pytest.mark.parametrize("local", LOCAL)
-@pytest.mark.parametrize("division", DIVISIONS)
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("name", BOOSTERS)
+EVERY = {"numpy": 2, "cpu": 2, "emulated": 5}
+CASES = [
+    pytest.param(
+        name, data, division, local, marks=[] if i % (5 if local == "emulated" else 2) == 0 else pytest.mark.exhaustive
+    )
+    for local in LOCAL
+    for i, (name, data, division) in enumerate(itertools.product(BOOSTERS, DATA, DIVISIONS))
+]
+"""Every booster meets every set, every division and every backend, but not all of them at once."""
+
+
+@pytest.mark.parametrize(("name", "data", "division", "local"), CASES)
 def test_divided_rows_make_the_same_model(name: str, data: str, division: str, local: str, once: Callable[..., Any]) -> None:
     alone = once(fit, BOOSTERS[name], DATA[data], NumpyBackend(), 6)
     for training in fit_divided(BOOSTERS[name], DATA[data], LOCAL[local], DIVISIONS[division]):
