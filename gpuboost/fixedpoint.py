@@ -11,24 +11,40 @@ twice in the data are the same thing to the last bit.
 
 The shift rule
 --------------
-``shift`` is the largest power that provably keeps every channel's sum below ``2**30`` in magnitude. It is found from exact
-things only, so that every backend finds the same one:
+It is found from exact things only, so that every backend finds the same shift:
 
 1. ``m``, the maximum of the state (exact), gives a first shift ``s0`` with ``2**30 <= m * 2**s0 < 2**31``;
 2. ``S``, the largest channel sum of ``frequency_weight * rint(w * 2**s0)`` (an exact int64 sum);
 3. ``R``, the sum of ``frequency_weight`` (the number of rows).
 
+Up to `NARROW_ROWS` rows ``shift`` is the largest power that provably keeps every channel's sum below ``2**30`` in magnitude.
 Rounding moves a row by at most ``frequency_weight / 2`` units, so a channel's real sum, in units of ``2**-s0``, is at most ``S
 + R/2``. With ``shift = s0 - d`` the integers of one channel therefore add up to at most
 
     (S + R/2) / 2**d + R/2,
 
-and ``d`` is the smallest non-negative integer for which that is at most ``2**30 - 1``. One exists for every ``R`` up
-to `MAX_ROWS`.
+and ``d`` is the smallest non-negative integer for which that is at most ``2**30 - 1``.
 
 What follows for the sums: a histogram bin, a node total ``P``, a left sum ``L`` and the class-wise edge ``P - 2L`` (right minus
 left) of any cut are signed partial sums of one channel, so they are below ``2**30`` in magnitude and, like ``2L``, safe in
 int32. Sums over classes go up to ``K * 2**30`` and use int64.
+
+More rows
+---------
+By that rule an average row has ``2**30 / R`` units: 256 where there are `NARROW_ROWS`, one where there are ``2**30``. So above
+that number of rows no more than `MOST_DROPPED` bits are dropped, ``d`` is at most 13, and all sums of channels are int64:
+
+- If ``d`` is smaller, everything above holds. Else ``w * 2**shift < 2**18``, and with a repeat of at most `MAX_REPEAT` ``q`` is
+  at most ``2**30`` in magnitude: still int32.
+- A channel's sum is at most ``R * 2**18``, below ``2**49``: exact in float64, and so are the sums and differences of two
+  that the criteria make floats of. Sums over K classes are below ``2**62`` where ``R K`` is at most `MOST_ENTRIES`.
+- A row of the largest weight has at least ``2**17`` units, however many rows there are.
+
+The number of rows decides, and neither the largest repeat nor the largest ``q``: so rows that are repeated and rows that stand
+several times in the data have the same shift.
+
+An entry that is made of several others, as the gradient of two classes is, takes the same rule with its number of ``parts``:
+it is up to ``parts`` times as large as ``m`` says, and its rounding is up to ``parts / 2`` units.
 """
 
 from __future__ import annotations
@@ -42,10 +58,19 @@ from numpy.typing import NDArray
 from gpuboost.peers.base import ALONE, Peers, agree
 
 CHANNEL_BITS = 30
-"""No channel's sum exceeds ``2**CHANNEL_BITS - 1`` in magnitude."""
+"""Up to `NARROW_ROWS` rows no channel's sum exceeds ``2**CHANNEL_BITS - 1`` in magnitude."""
 
-MAX_ROWS = 2**31 - 8
+NARROW_ROWS = 2**22
+"""Up to so many rows (counted with their repeats) the sums of channels fit in int32."""
+
+MOST_DROPPED = 13
+"""Above `NARROW_ROWS` rows no more than so many bits of the first shift are dropped."""
+
+MAX_ROWS = 2**31 - 1
 """Rows (counted with their repeats) that the shift rule can serve."""
+
+MOST_ENTRIES = 2**44
+"""Rows (counted with their repeats) times classes whose sums fit in int64."""
 
 MAX_REPEAT = 4096
 """Integer sample weights up to this one are taken as repetitions, see `split_weights`."""
@@ -64,7 +89,28 @@ def first_shift(maximum: float) -> int:
     return 31 - exponent(maximum)
 
 
-def final_shift(first: int, largest_sum: int, n_rows: int) -> int:
+def is_wide(n_rows: int) -> bool:
+    """Whether sums of channels over so many rows (counted with their repeats) need int64."""
+    return n_rows > NARROW_ROWS
+
+
+def check_size(n_rows: int, n_classes: int) -> None:
+    """Raise a ValueError if sums over so many rows (counted with their repeats) and classes might overflow."""
+    if n_rows > MAX_ROWS:
+        raise ValueError(f"at most {MAX_ROWS} rows (counted with integer weights) can be summed, got {n_rows}")
+    if n_rows * n_classes > MOST_ENTRIES:
+        raise ValueError(
+            f"at most {MOST_ENTRIES} pairs of a row (counted with integer weights) and a class can be summed, got {n_rows} "
+            f"rows and {n_classes} classes"
+        )
+
+
+def most_dropped(n_rows: int, parts: int = 1) -> int:
+    """Return how many bits of the first shift may be dropped; more than there are up to `NARROW_ROWS` rows."""
+    return MOST_DROPPED + (parts - 1).bit_length() if is_wide(n_rows) else 64
+
+
+def final_shift(first: int, largest_sum: int, n_rows: int, parts: int = 1) -> int:
     """Return the shift of the shift rule.
 
     Parameters
@@ -75,22 +121,25 @@ def final_shift(first: int, largest_sum: int, n_rows: int) -> int:
         ``S``: the largest channel sum in units of ``2**-first``.
     n_rows : int
         ``R``: the sum of the rows' repeats.
+    parts : int
+        Of how many rounded numbers an entry is made.
 
     Returns
     -------
     int
-        ``first - d`` for the smallest ``d >= 0`` with ``(S + R/2) / 2**d + R/2 <= 2**30 - 1``.
+        ``first - d`` for the smallest ``d >= 0`` with ``(S + parts R/2) / 2**d + parts R/2 <= 2**30 - 1``, but above
+        `NARROW_ROWS` rows for no ``d`` beyond `most_dropped`.
 
     Raises
     ------
     ValueError
         If ``n_rows`` exceeds `MAX_ROWS`.
     """
-    if n_rows > MAX_ROWS:
-        raise ValueError(f"at most {MAX_ROWS} rows (counted with integer weights) can be summed, got {n_rows}")
-    room = 2 * (2**CHANNEL_BITS - 1) - n_rows  # everything is doubled, so that R/2 is an integer
+    check_size(n_rows, 1)
+    roundings, most = parts * n_rows, most_dropped(n_rows, parts)
+    room = 2 * (2**CHANNEL_BITS - 1) - roundings  # everything is doubled, so that R/2 is an integer
     drop = 0
-    while 2 * largest_sum + n_rows > room << drop:
+    while drop < most and 2 * largest_sum + roundings > room << drop:
         drop += 1
     return first - drop
 
@@ -133,7 +182,7 @@ def split_weights(weights: NDArray[np.float64], peers: Peers = ALONE) -> tuple[N
 def row_counts(
     frequency_weight: NDArray[np.int32], weight_scale: NDArray[np.float64], peers: Peers = ALONE
 ) -> NDArray[np.int32]:
-    """Return the rows' weights as integers that add up to less than ``2**CHANNEL_BITS``, by the shift rule.
+    """Return the rows' weights as integers by the shift rule: their sum is that of a channel.
 
     Parameters
     ----------
@@ -160,16 +209,20 @@ def largest_of(values: NDArray[np.float64], peers: Peers) -> float:
 
 
 def integer_weights(
-    frequency_weight: NDArray[np.int32], weight_scale: NDArray[np.float64], peers: Peers = ALONE
+    frequency_weight: NDArray[np.int32], weight_scale: NDArray[np.float64], n_labels: int = 1, peers: Peers = ALONE
 ) -> NDArray[np.int64]:
     """Return integer row weights for counting (quantile cuts, error rates).
 
-    Repeats are returned as they are; real factors become multiples of ``2**-30`` of the largest weight, at least 1.
+    Repeats are returned as they are; real factors become multiples of ``2**-30`` of the largest weight, at least 1. Where sums
+    over all rows and ``n_labels`` might pass ``2**62``, the multiples are of a larger power of two.
     """
     own = np.array([(weight_scale != 1.0).any()]).astype(np.uint8)
     are_real = bool(peers.max(own, "whether weights are real")[0])
     agree(peers, "whether weights are real", are_real)
     if not are_real:
         return frequency_weight.astype(np.int64)
-    units = np.rint(weight_scale * 2.0**30).astype(np.int64)
+    n_rows = int(peers.sum(np.array([len(weight_scale)]), "rows with real weights")[0])
+    bits = min(30, 62 - (n_rows * n_labels).bit_length())
+    agree(peers, "bits of real weights", bits)
+    units = np.rint(weight_scale * 2.0**bits).astype(np.int64)
     return np.maximum(units, 1)

@@ -15,10 +15,15 @@ from gpuboost.fixedpoint import (
     CHANNEL_BITS,
     MAX_REPEAT,
     MAX_ROWS,
+    MOST_DROPPED,
+    MOST_ENTRIES,
+    NARROW_ROWS,
+    check_size,
     exponent,
     final_shift,
     first_shift,
     integer_weights,
+    is_wide,
     row_counts,
     split_weights,
 )
@@ -73,11 +78,14 @@ def test_first_shift_puts_the_maximum_between_two_powers(maximum: float) -> None
     assert 2**30 <= Fraction(maximum) * Fraction(2) ** first_shift(maximum) < 2**31
 
 
+PARTS = st.sampled_from([1, 2, 4])
+
+
 @untimed
-@given(st.integers(0, 2**62), st.integers(1, MAX_ROWS))
-def test_final_shift_is_the_largest_with_the_bound(largest_sum: int, n_rows: int) -> None:
-    half = Fraction(n_rows, 2)
-    drop = 40 - final_shift(40, largest_sum, n_rows)
+@given(st.integers(0, 2**62), st.integers(1, NARROW_ROWS), PARTS)
+def test_final_shift_is_the_largest_with_the_bound(largest_sum: int, n_rows: int, parts: int) -> None:
+    half = Fraction(parts * n_rows, 2)
+    drop = 40 - final_shift(40, largest_sum, n_rows, parts)
     assert drop >= 0
     assert (largest_sum + half) / 2**drop + half <= LIMIT
     if drop:
@@ -91,10 +99,80 @@ def test_final_shift_of_one_row_at_the_limit(largest_sum: int, drop: int) -> Non
 
 
 def test_too_many_rows_are_refused() -> None:
-    # MAX_ROWS: room for 2**30 - 1 - (2**30 - 4) = 3 units after the rounding errors, so some drop always fits.
-    assert final_shift(0, 2**62, MAX_ROWS) < 0
-    with pytest.raises(ValueError, match=f"at most {MAX_ROWS} rows"):
+    assert final_shift(0, 2**62, MAX_ROWS) == -MOST_DROPPED
+    with pytest.raises(ValueError, match=f"at most {MAX_ROWS} rows .* got {MAX_ROWS + 1}"):
         final_shift(0, 1, MAX_ROWS + 1)
+    check_size(2**30, 2**14)
+    with pytest.raises(ValueError, match=f"at most {MOST_ENTRIES} pairs .* got 1073741824 rows and 16385 classes"):
+        check_size(2**30, 2**14 + 1)
+
+
+# ---- more rows than NARROW_ROWS ----------------------------------------------------------------------------------------------
+
+
+@st.composite
+def many_rows(draw: st.DrawFn) -> list[tuple[float, int]]:
+    """Weights with the number of rows that have them, more than `NARROW_ROWS` together: a few, heavy ones, and light ones."""
+    n_heavy = draw(st.sampled_from([0, 1, 30, 1000, 10**5, 2**22, 2**30]))
+    few = draw(st.lists(st.tuples(st.floats(2.0**-40, 1.0), st.integers(1, 10**4)), max_size=9))
+    n_light = draw(st.integers(NARROW_ROWS + 1, 2**30 - 10**5))
+    return [(1.0, n_heavy), *few, (draw(st.floats(2.0**-40, 1.0)), n_light)]
+
+
+@untimed
+@given(many_rows(), st.integers(-50, 50), PARTS)
+def test_sums_of_many_rows_fit(rows: list[tuple[float, int]], power: int, parts: int) -> None:
+    # Every entry is made of ``parts`` parts that are as large as the weight.
+    rows = [(math.ldexp(weight, power), times) for weight, times in rows if times]
+    n_rows, first = sum(times for _, times in rows), first_shift(max(weight for weight, _ in rows))
+
+    def entries(shift: int) -> list[int]:
+        return [parts * round(Fraction(weight) * Fraction(2) ** shift) for weight, _ in rows]
+
+    def total(shift: int) -> int:
+        return sum(times * entry for (_, times), entry in zip(rows, entries(shift), strict=True))
+
+    assert total(first) // parts < 2**62  # what is summed for the rule is int64
+    shift = final_shift(first, total(first), n_rows, parts)
+    for (_, times), entry in zip(rows, entries(shift), strict=True):
+        assert min(times, MAX_REPEAT) * entry <= 2**30  # of one row that stands for several
+    assert total(shift) <= n_rows * 2**18 < 2**49
+    dropped, half = first - shift, Fraction(parts * n_rows, 2)
+    assert dropped <= MOST_DROPPED + {1: 0, 2: 1, 4: 2}[parts]
+    if dropped < MOST_DROPPED + {1: 0, 2: 1, 4: 2}[parts]:  # then it is as up to NARROW_ROWS rows
+        assert total(shift) <= (total(first) + half) / 2**dropped + half <= LIMIT
+    if dropped:
+        assert (total(first) + half) / 2 ** (dropped - 1) + half > LIMIT
+
+
+@pytest.mark.parametrize("n_rows", [NARROW_ROWS + 1, 5 * 10**7, 10**9, MAX_ROWS])
+@pytest.mark.parametrize("weight", [1.0, 0.75, 2.0**-899])
+def test_rows_of_equal_weights_have_enough_units(n_rows: int, weight: float) -> None:
+    assert is_wide(n_rows)
+    assert not is_wide(NARROW_ROWS)
+    first = first_shift(weight)
+    shift = final_shift(first, n_rows * round(math.ldexp(weight, first)), n_rows)
+    assert 2**10 <= 2**17 <= math.ldexp(weight, shift) < 2**18
+    assert 2 * round(math.ldexp(0.25, first_shift(0.25) - MOST_DROPPED - 1)) >= 2**10  # a gradient of two classes
+
+
+def test_counts_of_many_rows() -> None:
+    # 4000 rows that stand for 4096 each: at the first shift a row has 2**30 units, and 13 bits are dropped.
+    counts = row_counts(np.full(4000, 4096, np.int32), np.ones(4000))
+    assert counts.dtype == np.int32
+    assert set(counts.tolist()) == {4096 * 2**17}
+    # One row weighs nearly all: 2**30 / 2**d + R/2 (1 + 2**-d) <= 2**30 - 1 from d = 1 on, as up to NARROW_ROWS rows.
+    n = NARROW_ROWS + 1
+    counts = row_counts(np.ones(n, np.int32), np.append(1.0, np.full(n - 1, 2.0**-40)))
+    assert counts[:2].tolist() == [2**29, 0]
+
+
+def test_units_of_errors_leave_room_for_all_labels() -> None:
+    factors = np.linspace(0.25, 1.0, 4)
+    for n_labels, bits in ((1, 30), (2**29, 30), (2**30, 29), (2**40, 19)):  # 4 * n_labels * 2**bits <= 2**61
+        units = integer_weights(np.ones(4, np.int32), factors, n_labels)
+        assert units.tolist() == [round(f * 2**bits) for f in factors]
+        assert int(units.sum()) * n_labels <= 2**62
 
 
 @pytest.mark.slow

@@ -100,7 +100,13 @@ class Backend(ABC):
 
     @abstractmethod
     def quantise(
-        self, state: Device, signs: Device, frequency_weight: Device, shift: int, counts: Counts | None = None
+        self,
+        state: Device,
+        signs: Device,
+        frequency_weight: Device,
+        shift: int,
+        counts: Counts | None = None,
+        wide: bool = False,
     ) -> Stats:
         """Return the fixed-point statistics of a float64 ``state`` (n_rows, K) with int8 ``signs`` (n_rows, K). Exact."""
 
@@ -119,7 +125,8 @@ class Backend(ABC):
         """
         first = fixedpoint.first_shift(float(maximum))
         largest = int(self.channel_sums(state, frequency_weight, first).max())
-        return self.quantise(state, signs, frequency_weight, fixedpoint.final_shift(first, largest, n_rows), counts)
+        shift, wide = fixedpoint.final_shift(first, largest, n_rows), fixedpoint.is_wide(n_rows)
+        return self.quantise(state, signs, frequency_weight, shift, counts, wide)
 
     @abstractmethod
     def flip(self, stats: Stats, leaf_index: Device, signs: NDArray[np.int8]) -> Stats:

@@ -160,9 +160,15 @@ class ShardedBackend(Backend):
         return self.total(self.local.channel_sums(state, frequency_weight, shift), f"channel sums at shift {shift}")
 
     def quantise(
-        self, state: Device, signs: Device, frequency_weight: Device, shift: int, counts: Counts | None = None
+        self,
+        state: Device,
+        signs: Device,
+        frequency_weight: Device,
+        shift: int,
+        counts: Counts | None = None,
+        wide: bool = False,
     ) -> Stats:
-        return self._of_all(self.local.quantise(state, signs, frequency_weight, shift, counts), f"shift {shift}")
+        return self._of_all(self.local.quantise(state, signs, frequency_weight, shift, counts, wide), f"shift {shift}")
 
     def _of_all(self, stats: Stats, decided: str) -> Stats:
         """Return statistics with the sums of all workers."""

@@ -37,6 +37,8 @@ class Stats:
     one_hot : bool
         A backend's own: whether ``quantised`` has the columns (class, weight) or (class, weight, count) instead, see
         `Backend.put_one_hot`.
+    wide : bool
+        Whether a channel's sums may pass ``2**30``, so that they are int64 everywhere; see `gpuboost.fixedpoint`.
     """
 
     quantised: Device
@@ -47,6 +49,7 @@ class Stats:
     criterion: Criterion = "edge"
     totals: IntArray | None = None
     one_hot: bool = False
+    wide: bool = False
 
     @property
     def n_channels(self) -> int:
@@ -78,7 +81,7 @@ class Counts:
     Attributes
     ----------
     of_row : device array of int32, shape (n_rows,)
-        Their sum is below ``2**30``.
+        Their sum is that of a channel: below ``2**30``, or below ``2**49`` in wide statistics.
     minimum : int
         The least sum of a leaf, at least 1.
     """
@@ -144,7 +147,8 @@ class SoftmaxSummary(NamedTuple):
 
 
 class Shifts(NamedTuple):
-    """The units of gradients and of curvatures are ``2**-shift``."""
+    """The units of gradients and of curvatures are ``2**-shift``; ``wide`` is that of the `Stats`."""
 
     gradient: int
     curvature: int
+    wide: bool = False

@@ -70,7 +70,7 @@ class ABCBoost(Booster[Probabilities]):
         while state.summary().largest_miss >= FITTED:
             candidates = self.candidates(state) if self.base_class == "search" and t % self.gap == 0 else []
             pairs = class_pairs(n_classes, candidates or ([] if base is None else [base]))
-            stats, (g_shift, h_shift) = state.statistics(pairs, counts, weights)
+            stats, (g_shift, h_shift, _) = state.statistics(pairs, counts, weights)
             scope = self.sampling.draw(t, problem, stats)
             grown = grow_newton_trees(backend, data, stats, self.max_leaf_nodes, scope)
             steps = self.steps(grown.gradient, grown.curvature, h_shift - g_shift, n_classes, has_base=pairs[0, 0] >= 0)

@@ -111,7 +111,8 @@ def pseudo_weights(right: NDArray[np.int64], wrong: NDArray[np.int64]) -> tuple[
     """
     epsilon = int(right.sum() + wrong.sum()) // (SMOOTHING * len(right))
     both = np.maximum(right + wrong, 1)
-    return np.maximum(2 * epsilon * right // both, 1), np.maximum(2 * epsilon * wrong // both, 1)
+    more_right, more_wrong = (2 * epsilon * side.astype(object) // both for side in (right, wrong))  # beyond 64 bits
+    return np.maximum(more_right, 1).astype(np.int64), np.maximum(more_wrong, 1).astype(np.int64)
 
 
 def initial_weights(signs: NDArray[np.int8], scheme: InitialWeights) -> NDArray[np.float64]:

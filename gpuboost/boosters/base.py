@@ -65,7 +65,8 @@ class Problem:
     @property
     def integer_weights(self) -> NDArray[np.int64]:
         """The row weights as integers, for counting errors, see `gpuboost.fixedpoint.integer_weights`."""
-        return fixedpoint.integer_weights(self.frequency_weight, self.weight_scale, self.backend.peers)
+        n_labels, peers = 1 if self.single_label else self.n_classes, self.backend.peers
+        return fixedpoint.integer_weights(self.frequency_weight, self.weight_scale, n_labels, peers)
 
     @property
     def n_rows(self) -> int:

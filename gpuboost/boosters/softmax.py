@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
 from gpuboost.boosters.base import Problem
 from gpuboost.exactmath import exp
-from gpuboost.fixedpoint import final_shift, first_shift
+from gpuboost.fixedpoint import final_shift, first_shift, is_wide
 from gpuboost.learners.grown_tree import GrownTree
 
 Pairs = NDArray[np.int64]
@@ -64,13 +64,15 @@ class Probabilities:
         """Return the statistics of a tree for each of ``pairs``, and the shifts of gradients and curvatures.
 
         A gradient of two classes is the difference of theirs in units, so its rounding is up to one unit a row; the curvature
-        of two classes is at most twice the sum of theirs, since ``p_b p_k <= p_k (1 - p_k)``.
+        of two classes is at most twice the sum of theirs, since ``p_b p_k <= p_k (1 - p_k)``. Where c is what the row's class
+        misses, a gradient is at most c, a curvature of one class, ``p (1 - p)``, too, and one of two classes at most ``4 c``.
         """
         largest, gradient, curvature, _ = self.summary()
         first = first_shift(largest)
         shifts = Shifts(
-            gradient=final_shift(first, most_of_two(gradient), 2 * self.n_rows),
-            curvature=final_shift(first, 2 * most_of_two(curvature), 4 * self.n_rows),
+            gradient=final_shift(first, most_of_two(gradient), self.n_rows, parts=2),
+            curvature=final_shift(first, 2 * most_of_two(curvature), self.n_rows, parts=4),
+            wide=is_wide(self.n_rows),
         )
         return self.backend.softmax_statistics(self.rows, pairs, shifts, counts, weights), shifts
 

@@ -15,7 +15,7 @@ from gpuboost.backends.base import Backend
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
 from gpuboost.boosters.sampling import HOLD_OUT
-from gpuboost.fixedpoint import integer_weights, split_weights
+from gpuboost.fixedpoint import check_size, integer_weights, split_weights
 from gpuboost.inputs.arrays import dtype_of, to_host
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array
 from gpuboost.inputs.weights import class_weights, row_weights, to_unit_scale
@@ -98,7 +98,7 @@ class Sample:
         """
         (n_rows, n_features), peers = self.X.shape, self.peers
         weights = np.zeros(n_rows, np.int64)
-        weights[self.rows] = integer_weights(*self.split_weights(), peers)
+        weights[self.rows] = integer_weights(*self.split_weights(), peers=peers)
         fit = partial(BinMapper.fit, max_bins=max_bins, integer_weights=weights, n_threads=n_threads, peers=peers)
         if isinstance(self.X, np.ndarray):
             mapper = fit(self.X)
@@ -111,14 +111,23 @@ class Sample:
 
     def problem(self, backend: Backend, mapper: BinMapper, encoder: LabelEncoder) -> tuple[Problem, bool]:
         """Load the sample on a device. Return it, and whether any of its columns tells rows apart."""
-        rows = None if len(self.rows) == self.X.shape[0] else self.rows
+        rows, labels = None if len(self.rows) == self.X.shape[0] else self.rows, self.labels(encoder)
         data = backend.encode(mapper, self.X, rows)
-        return Problem(backend, data, *self.labels(encoder), self.order), bool(backend.usable(data).any())
+        return Problem(backend, data, *labels, self.order), bool(backend.usable(data).any())
 
     def labels(self, encoder: LabelEncoder) -> tuple[NDArray[Any], int, NDArray[np.int32], NDArray[np.float64]]:
-        """Return what a `Problem` has beside the data: targets, number of classes, and weights."""
+        """Return what a `Problem` has beside the data: targets, number of classes, and weights.
+
+        Raises
+        ------
+        ValueError
+            If there are more rows, counted with their integer weights, than can be summed.
+        """
         target = self.target if encoder.multi_label else self.target.astype(np.int32)
-        return target, len(encoder.classes), *self.split_weights()
+        frequency_weight, weight_scale = self.split_weights()
+        n_rows = self.peers.sum(frequency_weight.sum(dtype=np.int64, keepdims=True), "rows of a set")
+        check_size(int(n_rows[0]), len(encoder.classes))
+        return target, len(encoder.classes), frequency_weight, weight_scale
 
 
 def row_digests(X: NDArray[Any]) -> set[bytes]:

@@ -34,7 +34,7 @@ from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.rebel import Rebel
 from gpuboost.boosters.samme import SAMME
 from gpuboost.ensemble import Ensemble
-from gpuboost.fixedpoint import STATE_FLOOR
+from gpuboost.fixedpoint import MAX_REPEAT, NARROW_ROWS, STATE_FLOOR
 from gpuboost.learners.base import Learner
 from gpuboost.learners.growth import grow
 from gpuboost.learners.hamming_tree import HammingTree, voting_tree
@@ -81,7 +81,7 @@ class Rows:
         state[rng.random(state.shape) < 0.05] = STATE_FLOOR
         state[rng.integers(n_rows), rng.integers(n_channels)] = 1.5
         signs = rng.choice(np.array([-1, 1], np.int8), state.shape)
-        frequency_weight = rng.integers(1, 4097, n_rows).astype(np.int32)
+        frequency_weight = rng.integers(1, min(MAX_REPEAT, NARROW_ROWS // n_rows) + 1, n_rows).astype(np.int32)
         n_leaves = int(rng.integers(1, 12))
         leaf_index = rng.integers(0, n_leaves, n_rows).astype(np.int32)
         counts = rng.integers(0, (2**30 - 1) // n_rows + 1, n_rows) * rng.integers(0, 2, n_rows)

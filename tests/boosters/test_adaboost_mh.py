@@ -129,9 +129,11 @@ def test_pseudo_weights_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     right, wrong = pseudo_weights(np.array([3, 0]), np.array([2, 0]))
     assert (right.tolist(), wrong.tolist()) == ([1, 1], [1, 1])
     monkeypatch.setattr(adaboost_mh, "SMOOTHING", 1)
-    # Sums at the limit of the shift rule: 2 epsilon times a sum does not overflow.
-    right, wrong = pseudo_weights(np.array([2**30 - 1]), np.array([0]))
-    assert (right.tolist(), wrong.tolist()) == ([2**31 - 2], [1])
+    # Sums at the limit of the shift rule, of up to 2**22 rows and of more: 2 epsilon times a sum does not overflow.
+    for largest in (2**30 - 1, 2**49):
+        right, wrong = pseudo_weights(np.array([largest]), np.array([0]))
+        assert (right.tolist(), wrong.tolist()) == ([2 * largest], [1])
+        assert right.dtype == wrong.dtype == np.int64
 
 
 def test_initial_weights() -> None:

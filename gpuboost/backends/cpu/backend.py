@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
         frequency_weight: NDArray[np.int32],
         shift: int,
         counts: Counts | None = None,
+        wide: bool = False,
     ) -> Stats:
         (n_rows, n_classes), is_one_hot, scale = state.shape, isinstance(state, OneHot), float(np.ldexp(1.0, shift))
         # Statistics are never reused: other sets of the same size have some, too.
@@ -103,14 +105,15 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
         if counts is not None:
             quantised[:, at_count] = counts.of_row
             sums = np.append(sums, counts.of_row.sum(dtype=np.int64))
-        return Stats(quantised[None], shift, sums, sum_abs, counts.minimum if counts else 0, one_hot=is_one_hot)
+        minimum = counts.minimum if counts else 0
+        return Stats(quantised[None], shift, sums, sum_abs, minimum, one_hot=is_one_hot, wide=wide)
 
     def flip(self, stats: Stats, leaf_index: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         quantised = stats.quantised[0]
         out = np.zeros_like(quantised)
         arguments = (quantised, leaf_index, signs, stats.n_channels, out)
         parts = self.team.map(row_loops.flip, len(quantised), 4 * quantised.size, *arguments)
-        return Stats(out[None], stats.shift, np.sum(parts, axis=0), stats.sum_abs, stats.min_count)
+        return replace(stats, quantised=out[None], sum=np.sum(parts, axis=0))
 
     def leaf_sums(self, stats: Stats, leaf_index: NDArray[Any], n_leaves: int) -> tuple[IntArray, IntArray]:
         quantised = stats.quantised[0]

@@ -11,7 +11,7 @@ from gpuboost.array_types import IntArray
 from gpuboost.backends.cpu.loops.arguments import Siblings
 from gpuboost.backends.cpu.loops.splits import finish_histograms, store_split
 from gpuboost.backends.cpu.resources import CpuResources
-from gpuboost.backends.cpu.search import histogram_shape, histograms_of, tree_of
+from gpuboost.backends.cpu.search import histogram_layout, histograms_of, tree_of
 from gpuboost.backends.divided import DividedGrowth
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
 
@@ -32,17 +32,17 @@ class CpuDivided(CpuResources, DividedGrowth):
         if sum_abs is not None:
             frontier.work.sum_abs[:] = sum_abs
 
-    def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[np.int32]:
+    def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[Any]:
         trees = np.flatnonzero(chosen >= 0).tolist()
-        n_bins, n_channels = histogram_shape(frontier)[1:]
-        counted = self.scratch.array("counted", (n_bins, n_channels), np.int32)
-        sums = np.empty((n_bins, len(trees), frontier.stats.n_channels), np.int32)
+        (_, *shape), dtype = histogram_layout(frontier)
+        counted = self.scratch.array("counted", tuple(shape), dtype)
+        sums = np.empty((shape[0], len(trees), frontier.stats.n_channels), dtype)
         for place, t in enumerate(trees):
             tree = tree_of(frontier, t)
             node = tree.nodes[chosen[t]]
             rows = tree.rows[node[START] : node[STOP]]
             parts, _ = frontier.work.search.count(frontier.work, rows, tree.quantised, counted)
-            whole = parts.sum(axis=0, dtype=np.int32) if len(parts) else counted
+            whole = parts.sum(axis=0, dtype=dtype) if len(parts) else counted
             sums[:, place] = whole[:, : sums.shape[2]]
         return sums
 

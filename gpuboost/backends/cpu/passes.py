@@ -23,7 +23,7 @@ from gpuboost.backends.cpu.loops.growth import of_tree
 from gpuboost.backends.cpu.loops.passes import Cuts
 from gpuboost.backends.cpu.loops.splits import finish_histograms, store_split
 from gpuboost.backends.cpu.resources import CpuResources
-from gpuboost.backends.cpu.search import Histograms, Search, Work
+from gpuboost.backends.cpu.search import Histograms, Search, Work, sum_dtype
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import CUT, FEATURE, MISSING_LEFT, SLOT, Frontier, GrowthScope
 from gpuboost.backends.speculation import Family, SpeculativeTree
@@ -146,7 +146,7 @@ class PassSearch(Search):
     def _grow_together(self, frontier: Frontier, trees: dict[int, SpeculativeTree], n_slots: int) -> None:
         """Grow some of the trees, pass by pass."""
         shape = (n_slots * len(trees), int(frontier.data.bin_offsets[-1]), padded(frontier.stats.n_channels))
-        histograms = self.resources.scratch.array("histograms", shape, np.int32)
+        histograms = self.resources.scratch.array("histograms", shape, sum_dtype(frontier.stats))
         families: dict[int, list[Family]] = {t: [] for t in trees}
         sets = self._row_sets(frontier, trees, families)
         for one in sets:
@@ -228,7 +228,7 @@ class PassSearch(Search):
         free = (slot for slot in range(len(histograms)) if slot not in held)
         first, memory = 0, histograms
         if n_parts > 1:
-            memory = self.resources.scratch.array("parts", (n_parts * n_counted, *histograms.shape[1:]), np.int32)
+            memory = self.resources.scratch.array("parts", (n_parts * n_counted, *histograms.shape[1:]), histograms.dtype.type)
         for one in sets:
             one.targets = np.empty((len(one.counted), n_parts), np.int64)
             for pair, targets in zip(one.counted, one.targets, strict=True):

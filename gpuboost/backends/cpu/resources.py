@@ -15,13 +15,13 @@ class Scratch:
     """Named memory of one thread that is kept between calls, with what has been left in it; 0 at first."""
 
     def __init__(self) -> None:
-        self.memory: dict[str, NDArray[Any]] = {}
+        self.memory: dict[tuple[str, Any], NDArray[Any]] = {}
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         size = math.prod(shape)
-        memory = self.memory.get(name)
+        memory = self.memory.get((name, dtype))
         if memory is None or len(memory) < size:
-            self.memory[name] = memory = np.zeros(size, dtype)
+            self.memory[name, dtype] = memory = np.zeros(size, dtype)
         return memory[:size].reshape(shape)
 
 

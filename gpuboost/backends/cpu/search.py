@@ -24,8 +24,10 @@ from gpuboost.backends.cpu.pruning.tuner import PruningTuner
 from gpuboost.backends.cpu.resources import CpuResources, Scratch
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
+from gpuboost.backends.statistics import Stats
 
-Histograms = NDArray[np.int32]
+Histograms = NDArray[np.int32] | NDArray[np.int64]
+"""Of a channel's sums below ``2**30``, or of wide statistics, whose sums may pass that."""
 
 
 @dataclass
@@ -90,7 +92,7 @@ class Search(ABC):
         team, n_blocks = self.resources.team, len(work.columns.blocks)
         n_additions = len(rows) * len(work.columns.usable) * child.shape[1]
         n_chunks = min(-(-4 * team.n_threads // n_blocks), 1 + n_additions // (4 * child.size))
-        parts = self.resources.scratch.array("parts", (n_chunks if n_chunks > 1 else 0, *child.shape), np.int32)
+        parts = self.resources.scratch.array("parts", (n_chunks if n_chunks > 1 else 0, *child.shape), child.dtype.type)
         sums = parts if n_chunks > 1 else child[None]
         loop: Any = histogram_of_classes if work.rule.one_hot else histogram
         how: Any = work.rule.n_classes if work.rule.one_hot else work.lanes
@@ -102,10 +104,10 @@ class FullSearch(Search):
     """All cuts of all features, from histograms of all rows."""
 
     def grow(self, frontier: Frontier) -> None:
-        work, trees, shape = frontier.work, trees_of(frontier), histogram_shape(frontier)
+        work, trees, (shape, dtype) = frontier.work, trees_of(frontier), histogram_layout(frontier)
 
         def share(lo: int, hi: int, scratch: Scratch) -> None:
-            histograms = scratch.array("histograms", shape, np.int32)
+            histograms = scratch.array("histograms", shape, dtype)
             buffer = scratch.array("buffer", (frontier.rows.shape[1],), np.int32)
             growth_loops.grow(lo, hi, work.columns, trees, histograms, buffer, work.rule, work.lanes)
 
@@ -150,16 +152,22 @@ def rows_of_pair(nodes: IntArray, small: int, large: int) -> int:
     return int(nodes[last, STOP] - nodes[first, START])
 
 
-def histogram_shape(frontier: Frontier) -> tuple[int, int, int]:
-    """Return the shape of the histograms that a tree keeps at a time."""
+def histogram_layout(frontier: Frontier) -> tuple[tuple[int, int, int], type[np.int32 | np.int64]]:
+    """Return the shape and the dtype of the histograms that a tree keeps at a time."""
     n_slots = slots_needed((frontier.nodes.shape[1] + 1) // 2)
-    return n_slots, int(frontier.data.bin_offsets[-1]), padded(frontier.stats.n_channels)
+    shape = (n_slots, int(frontier.data.bin_offsets[-1]), padded(frontier.stats.n_channels))
+    return shape, sum_dtype(frontier.stats)
+
+
+def sum_dtype(stats: Stats) -> type[np.int32 | np.int64]:
+    """Return the dtype of histograms."""
+    return np.int64 if stats.wide else np.int32
 
 
 def histograms_of(resources: CpuResources, frontier: Frontier, t: int) -> Histograms:
     """Return the memory for the histograms of tree t of those that grow side by side."""
-    shape = (len(frontier.nodes), *histogram_shape(frontier))
-    histograms: Histograms = resources.scratch.array("histograms", shape, np.int32)[t]
+    shape, dtype = histogram_layout(frontier)
+    histograms: Histograms = resources.scratch.array("histograms", (len(frontier.nodes), *shape), dtype)[t]
     return histograms
 
 

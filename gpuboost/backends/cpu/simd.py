@@ -43,6 +43,20 @@ def _vector_at(context: Any, builder: Any, array_type: Any, array: Any, index: A
     return builder.bitcast(builder.gep(made.data, [index]), vector.as_pointer())
 
 
+def _vector_of(array_type: Any, n: int) -> Any:
+    """Return the type of n neighbours in an array."""
+    return ir.VectorType(ir.IntType(array_type.dtype.bitwidth), n)
+
+
+def _load(builder: Any, pointer: Any, vector: Any) -> Any:
+    return builder.load(pointer, align=vector.element.width // 8)
+
+
+def _widened(builder: Any, value: Any, vector: Any) -> Any:
+    """Return integers as those of a type that is as wide or wider."""
+    return value if value.type == vector else builder.sext(value, vector)
+
+
 def _sum_of_lanes(builder: Any, vector: Any) -> Any:
     lanes = [builder.extract_element(vector, ir.Constant(ir.IntType(32), lane)) for lane in range(LANES)]
     return functools.reduce(builder.add, lanes)
@@ -50,15 +64,15 @@ def _sum_of_lanes(builder: Any, vector: Any) -> Any:
 
 @intrinsic
 def add_vectors(typing_context: Any, out: Any, i: Any, quantised: Any, j: Any, lanes: Any) -> Any:
-    """``out[i:i + n] += quantised[j:j + n]`` for int32 arrays and n = 4 * len(lanes)."""
+    """``out[i:i + n] += quantised[j:j + n]`` for n = 4 * len(lanes), int32 or int64 arrays, ``out`` as wide or wider."""
     signature = types.void(out, types.uint64, quantised, types.uint64, lanes)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(32), LANES * len(signature.args[4]))
-        target = _vector_at(context, builder, signature.args[0], arguments[0], arguments[1], vector)
-        source = _vector_at(context, builder, signature.args[2], arguments[2], arguments[3], vector)
-        added = builder.add(builder.load(target, align=4), builder.load(source, align=4))
-        builder.store(added, target, align=4)
+        sums, terms = (_vector_of(signature.args[array], LANES * len(signature.args[4])) for array in (0, 2))
+        target = _vector_at(context, builder, signature.args[0], arguments[0], arguments[1], sums)
+        source = _vector_at(context, builder, signature.args[2], arguments[2], arguments[3], terms)
+        added = builder.add(_load(builder, target, sums), _widened(builder, _load(builder, source, terms), sums))
+        builder.store(added, target, align=sums.element.width // 8)
         return context.get_dummy_value()
 
     return signature, generate
@@ -66,14 +80,14 @@ def add_vectors(typing_context: Any, out: Any, i: Any, quantised: Any, j: Any, l
 
 @intrinsic
 def sweep_row(typing_context: Any, edges: Any, histogram: Any, j: Any, lanes: Any) -> Any:
-    """``edges -= 2 * histogram[j:j + n]``; return ``sum(abs(edges))``, for int32 arrays and n = 4 * len(lanes) up to 16.
+    """``edges -= 2 * histogram[j:j + n]``; return ``sum(abs(edges))``, for n = 4 * len(lanes) up to 16.
 
-    With entries below 2**30 in magnitude, up to four of them add up in 32 unsigned bits.
+    Both arrays are int32 or int64. With entries below 2**30 in magnitude, up to four of them add up in 32 unsigned bits.
     """
     signature = types.int64(edges, histogram, types.uint64, lanes)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector, wide = ir.VectorType(ir.IntType(32), LANES), ir.VectorType(ir.IntType(64), LANES)
+        vector, wide = _vector_of(signature.args[1], LANES), ir.VectorType(ir.IntType(64), LANES)
         one, zero = ir.Constant(vector, [1] * LANES), ir.Constant(vector, [0] * LANES)
         total = zero
         for g in range(len(signature.args[3])):
@@ -81,34 +95,35 @@ def sweep_row(typing_context: Any, edges: Any, histogram: Any, j: Any, lanes: An
             target = _vector_at(context, builder, signature.args[0], arguments[0], at, vector)
             index = builder.add(arguments[2], at)
             source = _vector_at(context, builder, signature.args[1], arguments[1], index, vector)
-            twice = builder.shl(builder.load(source, align=4), one)
-            edge = builder.sub(builder.load(target, align=4), twice)
-            builder.store(edge, target, align=4)
+            twice = builder.shl(_load(builder, source, vector), one)
+            edge = builder.sub(_load(builder, target, vector), twice)
+            builder.store(edge, target, align=vector.element.width // 8)
             negative = builder.icmp_signed("<", edge, zero)
             total = builder.add(total, builder.select(negative, builder.sub(zero, edge), edge))
-        return _sum_of_lanes(builder, builder.zext(total, wide))
+        return _sum_of_lanes(builder, total if vector == wide else builder.zext(total, wide))
 
     return signature, generate
 
 
 @intrinsic
 def move_row(typing_context: Any, left: Any, i: Any, histogram: Any, j: Any, n_vectors: Any) -> Any:
-    """``left[i:i + n] += histogram[j:j + n]``; return the sum of what is added, for int32 arrays and n = 4 * n_vectors.
+    """``left[i:i + n] += histogram[j:j + n]``; return the sum of what is added, for n = 4 * n_vectors.
 
-    What is added is not negative.
+    Both arrays are int32 or int64. What is added is not negative.
     """
     signature = types.int64(left, types.uint64, histogram, types.uint64, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector, wide, index = ir.VectorType(ir.IntType(32), LANES), ir.VectorType(ir.IntType(64), LANES), ir.IntType(64)
+        vector, wide, index = _vector_of(signature.args[0], LANES), ir.VectorType(ir.IntType(64), LANES), ir.IntType(64)
         total = cgutils.alloca_once_value(builder, ir.Constant(wide, [0] * LANES))
         with cgutils.for_range(builder, arguments[4], intp=index) as loop:
             at = builder.mul(loop.index, ir.Constant(index, LANES))
             target = _vector_at(context, builder, signature.args[0], arguments[0], builder.add(arguments[1], at), vector)
             source = _vector_at(context, builder, signature.args[2], arguments[2], builder.add(arguments[3], at), vector)
-            moved = builder.load(source, align=4)
-            builder.store(builder.add(builder.load(target, align=4), moved), target, align=4)
-            builder.store(builder.add(builder.load(total), builder.zext(moved, wide)), total)
+            moved = _load(builder, source, vector)
+            builder.store(builder.add(_load(builder, target, vector), moved), target, align=vector.element.width // 8)
+            more = moved if vector == wide else builder.zext(moved, wide)
+            builder.store(builder.add(builder.load(total), more), total)
         return _sum_of_lanes(builder, builder.load(total))
 
     return signature, generate

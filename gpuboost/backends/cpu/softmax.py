@@ -40,7 +40,8 @@ class CpuSoftmax(CpuResources, Backend):
         arguments = (rows, pairs, scales, given, counts.of_row, quantised)
         parts = self.team.map(softmax_loops.statistics, n_rows, 16 * quantised.size, *arguments)
         sums, sum_abs = (np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
-        return Stats(quantised, shifts.gradient, sums.sum(axis=0), sum_abs.sum(axis=0), counts.minimum, "newton", totals=sums)
+        whole, minimum = (sums.sum(axis=0), sum_abs.sum(axis=0)), counts.minimum
+        return Stats(quantised, shifts.gradient, *whole, minimum, "newton", totals=sums, wide=shifts.wide)
 
     def softmax_update(self, p: Floats, steps: SoftmaxSteps, trees: Sequence[int]) -> None:
         work = 8 * len(p) * (len(trees) + p.shape[1])

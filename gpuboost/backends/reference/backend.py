@@ -91,19 +91,19 @@ class NumpyBackend(NumpySoftmax, DividedGrowth):
         frequency_weight: NDArray[np.int32],
         shift: int,
         counts: Counts | None = None,
+        wide: bool = False,
     ) -> Stats:
         units = np.rint(np.ldexp(state, shift)).astype(np.int64) * frequency_weight[:, None]
         quantised = units * signs
         if counts is not None:
             quantised = np.column_stack([quantised, counts.of_row])
-        return Stats(
-            quantised[None].astype(np.int32), shift, quantised.sum(axis=0), units.sum(axis=0), counts.minimum if counts else 0
-        )
+        minimum, sums, sum_abs = counts.minimum if counts else 0, quantised.sum(axis=0), units.sum(axis=0)
+        return Stats(quantised[None].astype(np.int32), shift, sums, sum_abs, minimum, wide=wide)
 
     def flip(self, stats: Stats, leaf_index: NDArray[Any], signs: NDArray[np.int8]) -> Stats:
         quantised = stats.quantised.copy()
         quantised[..., : stats.n_classes] *= signs[leaf_index]
-        return Stats(quantised, stats.shift, quantised.sum(axis=(0, 1), dtype=np.int64), stats.sum_abs, stats.min_count)
+        return replace(stats, quantised=quantised, sum=quantised.sum(axis=(0, 1), dtype=np.int64))
 
     def leaf_sums(self, stats: Stats, leaf_index: NDArray[Any], n_leaves: int) -> tuple[IntArray, IntArray]:
         quantised = stats.quantised[0, :, : stats.n_classes].astype(np.int64)

@@ -60,7 +60,8 @@ class NumpySoftmax:
             trees.append(np.column_stack(channels))
         quantised = np.array(trees, np.int64)
         sums, sum_abs = quantised.sum(axis=(0, 1)), abs(quantised).sum(axis=(0, 1))[:-1]
-        return Stats(quantised.astype(np.int32), shifts.gradient, sums, sum_abs, counts.minimum, "newton")
+        quantised = quantised.astype(np.int32)
+        return Stats(quantised, shifts.gradient, sums, sum_abs, counts.minimum, "newton", wide=shifts.wide)
 
     def after(self, p: Floats, steps: SoftmaxSteps, trees: Sequence[int]) -> Floats:
         """Return ``p`` after a step with some trees."""

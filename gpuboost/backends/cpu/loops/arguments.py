@@ -61,7 +61,7 @@ class Siblings(NamedTuple):
     ----------
     total, other_total : ndarray of int
         Channel sums.
-    child, other : ndarray of int32, shape (n_bins_total, C)
+    child, other : ndarray of int32 or int64, shape (n_bins_total, C)
         Histograms; ``other`` holds the parent's before its sibling's is subtracted. For a root it is empty.
     """
 
@@ -89,7 +89,7 @@ class Node(NamedTuple):
 
 
 class SweepScratch(NamedTuple):
-    """Memory for a row of edges in int32 and for one number a class in float64."""
+    """Memory for a row of edges, of the type of the histograms, and for one number a class in float64."""
 
     edges: Array
     roots: Array

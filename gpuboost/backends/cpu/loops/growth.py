@@ -177,7 +177,7 @@ def grow(lo: int, hi: int, columns: Columns, trees: Trees, histograms: Array, bu
     n_cuts, quantised = trees.nodes.shape[1] // 2, trees.quantised
     # Roots with statistics of their own that hold all rows are counted in one pass.
     together = len(quantised) > 1 and quantised.shape[2] == LANES and hold_all(trees.nodes[lo:hi, 0], quantised.shape[1])
-    roots = np.empty((columns.bin_offsets[-1] if together else 0, TOGETHER, quantised.shape[2]), np.int32)
+    roots = np.empty((columns.bin_offsets[-1] if together else 0, TOGETHER, quantised.shape[2]), histograms.dtype)
     for t in range(lo, hi):
         tree, current = tree_of(trees, t), trees.current[t : t + 1]
         small, large = np.int64(0), np.int64(-1)  # the root; of the type of other nodes

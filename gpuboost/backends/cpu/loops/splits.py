@@ -15,9 +15,9 @@ from gpuboost.backends.frontier import BASELINE, CUT, FEATURE, KEY, MISSING_LEFT
 
 
 @compiled
-def padded_sums(total: Array, n_channels: int) -> Array:
-    """Return channel sums in int32, padded with zeros."""
-    sums = np.zeros(n_channels, np.int32)
+def padded_sums(total: Array, histogram: Array) -> Array:
+    """Return channel sums in the width and the type of a histogram's rows, padded with zeros."""
+    sums = np.zeros(histogram.shape[1], histogram.dtype)
     copy(sums, total)
     return sums
 
@@ -30,14 +30,13 @@ def finish_histograms(
 
     ``sum_abs`` are the root's sums of abs(quantised), for the criterion "rebel".
     """
-    n_channels = pair.child.shape[1]
-    start, other_start = padded_sums(pair.total, n_channels), padded_sums(pair.other_total, n_channels)
+    start, other_start = padded_sums(pair.total, pair.child), padded_sums(pair.other_total, pair.child)
     node = Node(start, sum_abs, worth(start, sum_abs, rule))
     other = Node(other_start, sum_abs, worth(other_start, sum_abs, rule))
     none, first = np.int64(-1), np.int64(0)  # as of a split: literals would compile the sweeps once more
     best = (constant_score(start, rule), none, first, first)
     other_best = (constant_score(other_start, rule), none, first, first)
-    scratch = SweepScratch(np.zeros(n_channels, np.int32), np.empty(len(sum_abs), np.float64))
+    scratch = SweepScratch(np.zeros(len(start), start.dtype), np.empty(len(sum_abs), np.float64))
     for u in range(lo, hi):
         f = columns.usable[u]
         fill_skipped_bin(f, columns, pair, parts, scratch.edges, lanes)

@@ -135,7 +135,7 @@ def sweep_gini(bins: Bins, histogram: Array, node: Node, rule: Rule, best: Best)
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
     flat, n_sides = histogram.reshape(-1), 2 if has_missing else 1
-    both = np.zeros((2, n_channels), np.int32)  # of the cuts with the missing values on the left and on the right
+    both = np.zeros((2, n_channels), histogram.dtype)  # of the cuts with the missing values on the left and on the right
     flat_both, bounds = both.reshape(-1), np.empty(2, np.float64)
     bounds[0], bounds[1] = np.inf, np.inf
     add_row(flat_both, 0, flat, first + MISSING_CODE, n_channels, ())
@@ -203,7 +203,7 @@ def sweep_rebel(bins: Bins, histogram: Array, node: Node, rule: Rule, roots: Arr
     f, first, n_bins, has_missing = bins
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
-    both = np.zeros((2, n_channels), np.int32)  # edges of the cuts with the missing values on the right and on the left
+    both = np.zeros((2, n_channels), histogram.dtype)  # edges of the cuts with the missing values on the right and on the left
     for c in range(n_channels):
         both[0, c] = start[c]
         both[1, c] = start[c] - 2 * histogram[first + MISSING_CODE, c]
@@ -230,7 +230,7 @@ def sweep_entropy(bins: Bins, histogram: Array, node: Node, rule: Rule, best: Be
     n_channels, n_sides = histogram.shape[1], 2 if has_missing else 1
     score, feature, chosen, side = best
     most = np.int64(score).view(np.float64)
-    flat, both = histogram.reshape(-1), np.zeros((2, n_channels), np.int32)
+    flat, both = histogram.reshape(-1), np.zeros((2, n_channels), histogram.dtype)
     flat_both = both.reshape(-1)  # left sums of the cuts with the missing values on the left and on the right
     add_row(flat_both, 0, flat, first + MISSING_CODE, n_channels, ())
     for cut in range(1, n_bins + n_sides - 2):

@@ -34,7 +34,7 @@ class Pruning:
     def begin(self, frontier: Frontier, max_leaves: int) -> None:
         """Decide whether to prune a growth, and if so, give it a `PrunedSearch`."""
         stats, work, data = frontier.stats, frontier.work, frontier.data
-        if not CRITERIA[stats.criterion].has_bound or stats.min_count > 0 or len(work.columns.usable) == 0:
+        if not CRITERIA[stats.criterion].has_bound or stats.min_count > 0 or stats.wide or len(work.columns.usable) == 0:
             return
         since = perf_counter()
         kind = (data.blocks.shape, stats.criterion, stats.one_hot, stats.n_classes, max_leaves, len(frontier.nodes))

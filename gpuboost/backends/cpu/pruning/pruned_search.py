@@ -16,7 +16,7 @@ from gpuboost.backends.cpu.pruning.growth import ADDED_HEAVY, ADDED_LIGHT, BATCH
 from gpuboost.backends.cpu.pruning.heavy import RowSplit, sort_rows
 from gpuboost.backends.cpu.pruning.search import BlockSearch, Memory, search_blocks
 from gpuboost.backends.cpu.resources import CpuResources, Scratch
-from gpuboost.backends.cpu.search import Search, Work, histogram_shape, histograms_of, rows_of_pair, tree_of, trees_of
+from gpuboost.backends.cpu.search import Search, Work, histogram_layout, histograms_of, rows_of_pair, tree_of, trees_of
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
 
@@ -86,11 +86,11 @@ class PrunedSearch(Search):
         return float(needed / max(counts[LIGHT_ROWS] * a_row, 1))
 
     def grow(self, frontier: Frontier) -> None:
-        work, trees, shape = frontier.work, trees_of(frontier), histogram_shape(frontier)
+        work, trees, (shape, dtype) = frontier.work, trees_of(frontier), histogram_layout(frontier)
         n_rows = frontier.rows.shape[1]
 
         def share(lo: int, hi: int, scratch: Scratch) -> IntArray:
-            histograms, counts = scratch.array("histograms", shape, np.int32), np.zeros(4, np.int64)
+            histograms, counts = scratch.array("histograms", shape, dtype), np.zeros(4, np.int64)
             memory = memory_of(scratch, work.columns, histograms, counts, 1)
             buffer = scratch.array("buffer", (n_rows,), np.int32)
             growth_loops.grow(lo, hi, work.columns, trees, self.split, memory, buffer, work.rule, self.few, work.lanes)
