@@ -2,7 +2,7 @@
 // and then says the cut's score: an int64 that has the order of the scores, where that of the constant classifier is known. One that has
 // WEIGHS sees all classes twice, first by `weigh` and then by `add`.
 //
-// They are the device twins of gpuboost/backends/criteria.py.
+// They are the device twins of gpuboost/backends/criteria.py. `Sum` is int, or i64 for sums beyond 2^30.
 
 #pragma once
 
@@ -10,15 +10,13 @@
 #include "logarithm.cuh"
 
 // The edge of the best votes, the sum of |right - left| = |P - 2L| (eqs. 11 and 13 of Kegl 2014). The shift rule keeps P and 2L, and so
-// the difference, within int32; the sum over the classes needs 64 bits. Exact.
+// the difference, within Sum; the sum over the classes needs 64 bits. Exact.
 struct Edge {
     static constexpr bool WEIGHS = false;
     i64 sum = 0;
-    __device__ __forceinline__ void add(int total, int left)
-    {
-        const int edge = total - 2 * left;
-        sum += (u32)(edge < 0 ? -edge : edge);
-    }
+    static __device__ __forceinline__ i64 magnitude(int edge) { return (u32)(edge < 0 ? -edge : edge); }
+    static __device__ __forceinline__ i64 magnitude(i64 edge) { return edge < 0 ? -edge : edge; }
+    template <class Sum> __device__ __forceinline__ void add(Sum total, Sum left) { sum += magnitude(total - 2 * left); }
     __device__ __forceinline__ i64 score() const { return sum; }
 };
 
@@ -28,9 +26,9 @@ struct Gini {
     static constexpr bool WEIGHS = false;
     double whole_squares = 0.0, left_squares = 0.0, right_squares = 0.0;
     i64 whole_sum = 0, left_sum = 0, right_sum = 0;
-    __device__ __forceinline__ void add(int total, int left)
+    template <class Sum> __device__ __forceinline__ void add(Sum total, Sum left)
     {
-        const int right = total - left;
+        const Sum right = total - left;
         whole_squares += (double)total * (double)total;
         left_squares += (double)left * (double)left;
         right_squares += (double)right * (double)right;
@@ -53,7 +51,7 @@ struct Newton {
     static constexpr bool WEIGHS = false;
     i64 all_g = 0, all_h = 0, left_g = 0, left_h = 0;
     int n_seen = 0;
-    __device__ __forceinline__ void add(int total, int left)
+    template <class Sum> __device__ __forceinline__ void add(Sum total, Sum left)
     {
         if (n_seen == 0) {
             all_g = total;
@@ -78,14 +76,14 @@ struct Newton {
 
 // What is won of the exponential loss when every class has its best coefficient, loss(P) - loss(P - 2L) with
 // loss(D) = sum sqrt((T_k + D_k) (T_k - D_k)), T_k the class's sum of |quantised| over the root's rows (eq. 4.10 of Appel's thesis). In float64,
-// class by class, one rounding an operation; as the bits of a number that is not negative. The factors are below 2^31 and exact.
+// class by class, one rounding an operation; as the bits of a number that is not negative. The factors are below 2^53 and exact.
 struct Rebel {
     static constexpr bool WEIGHS = false;
     const i64* sum_abs;  // of the next class
     double whole = 0.0, cut = 0.0;
     __device__ __forceinline__ explicit Rebel(const i64* sum_abs_of_tree) : sum_abs(sum_abs_of_tree) {}
     static __device__ __forceinline__ double loss(i64 t, i64 d) { return __dsqrt_rn((double)(t + d) * (double)(t - d)); }
-    __device__ __forceinline__ void add(int total, int left)
+    template <class Sum> __device__ __forceinline__ void add(Sum total, Sum left)
     {
         const i64 t = *sum_abs++;
         whole += loss(t, total);
@@ -107,16 +105,16 @@ struct Entropy {
     i64 whole_weight = 0, left_weight = 0;
     double whole_bits = 0.0, left_bits = 0.0, right_bits = 0.0;
     __device__ __forceinline__ explicit Entropy(const LogarithmSeries& series) : coefficients(series.coefficients) {}
-    __device__ __forceinline__ void weigh(int total, int left)
+    template <class Sum> __device__ __forceinline__ void weigh(Sum total, Sum left)
     {
         whole_weight += total;
         left_weight += left;
     }
-    __device__ __forceinline__ double bits(int sum, i64 weight) const
+    template <class Sum> __device__ __forceinline__ double bits(Sum sum, i64 weight) const
     {
         return sum > 0 ? (double)sum * minus_log2((double)sum / (double)weight, coefficients) : 0.0;
     }
-    __device__ __forceinline__ void add(int total, int left)
+    template <class Sum> __device__ __forceinline__ void add(Sum total, Sum left)
     {
         whole_bits += bits(total, whole_weight);
         left_bits += bits(left, left_weight);

@@ -27,7 +27,11 @@
 // histograms  int32 [slot][n_trees][bins_in_tile][n_channels], the bins from first_bin on; zero where this kernel adds. The slot is
 //             the node's, or for LEFT_CHILD and RIGHT_CHILD (histograms that are not kept) 0 and 1
 //
-// Exactness: int32; the shift rule keeps every partial sum of a channel below 2^30.
+// histogram_wide  the same for sums beyond int32: histograms are int64, and channels_per_tile counts counters, of which a channel has
+//                 two, for the lower 16 bits of quantised and for the upper ones. A block takes up to WIDE_ROWS rows.
+//
+// Exactness: int32; the shift rule keeps every partial sum of a channel below 2^30. Of WIDE_ROWS rows the lower bits add up to less than
+// 2^31, the upper ones, as quantised is at most 2^30 in magnitude, to 2^29; upper * 2^16 + lower is added to an int64.
 // Limit: instructions. MNIST's root is 3.72 M (row, tile of three words) pairs, a warp each. The loop has 150 instructions for four of
 // them, of which 24 are executed a pair, as 52 % of the pairs add anything, and of these to 82 % of a word's features: 89 M, 99 us
 // at four a cycle on 132 multiprocessors of 1.7 GHz (sm_90, groups = 4; sm_75 171, sm_80 to sm_89 151, sm_100 and sm_120 166 for
@@ -38,7 +42,8 @@
 
 enum {
     BATCH = 4,
-    MIN_ROWS = 128
+    MIN_ROWS = 128,
+    WIDE_ROWS = 1 << 15
 };
 
 // Elements of arrays. In an array of structs an element's address is one multiply-add; in one of integers the compiler adds up all
@@ -53,12 +58,13 @@ template <int GROUPS> struct Bin {
     int cells[GROUPS][32];
 };
 
-// What a lane sums, a channel of a word, and where.
-struct Lane {
+// What a lane sums, a channel of a word, and where. `Sum` is int, or i64 for a lane that sums the lower or the upper bits of a channel.
+template <class Sum> struct Lane {
     const Word* words;
     const int* quantised;
-    int* histograms;
-    u32 row_bytes;      // of `quantised`, and of a bin of `histograms`
+    Sum* histograms;
+    u32 row_bytes;      // of `quantised`, and of a bin of `histograms` as far as that is int
+    bool is_upper;
     int feature;        // the first in shared memory
     int shift;          // the bits of the word below its code; shifted by them,
     u32 skip, counted;  // the skipped codes, and the bytes of the features in shared memory that count
@@ -74,14 +80,23 @@ template <class T> static __device__ __forceinline__ T* at(T* array, int index, 
     return (T*)((char*)array + (u64)(u32)index * bytes);
 }
 
-template <int GROUPS, int N> static __device__ __forceinline__ void add_rows(const Lane& lane, const int* rows)
+// What a lane counts of a number, and what its count is worth.
+static __device__ __forceinline__ int counted_of(const Lane<int>&, int value) { return value; }
+static __device__ __forceinline__ int counted_of(const Lane<i64>& lane, int value) { return lane.is_upper ? value >> 16 : value & 0xffff; }
+static __device__ __forceinline__ void add_count(const Lane<int>&, int* sum, int count) { atomicAdd(sum, count); }
+static __device__ __forceinline__ void add_count(const Lane<i64>& lane, i64* sum, int count)
+{
+    atomicAdd((u64*)sum, (u64)(lane.is_upper ? (i64)count * 65536 : count));
+}
+
+template <int GROUPS, int N, class Sum> static __device__ __forceinline__ void add_rows(const Lane<Sum>& lane, const int* rows)
 {
     u32 codes[N];
     int value[N];
 #pragma unroll
     for (int b = 0; b < N; ++b) {  // all loads of a batch are under way before the first is needed
         codes[b] = lane.words[(u32)rows[b]].codes >> (GROUPS == 4 ? 0 : lane.shift);
-        value[b] = *at(lane.quantised, rows[b], lane.row_bytes);
+        value[b] = counted_of(lane, *at(lane.quantised, rows[b], lane.row_bytes));
     }
     Bin<GROUPS>* bins = (Bin<GROUPS>*)lane.cells;
 #pragma unroll
@@ -96,7 +111,7 @@ template <int GROUPS, int N> static __device__ __forceinline__ void add_rows(con
 }
 
 // Add the lane's turns of n rows: whole batches, which are aligned and need no bounds, and what is left before and behind, row by row.
-template <int GROUPS> static __device__ __forceinline__ void add_turns(const Lane& lane, const int* __restrict__ rows, int n)
+template <int GROUPS, class Sum> static __device__ __forceinline__ void add_turns(const Lane<Sum>& lane, const int* __restrict__ rows, int n)
 {
     const int before = (int)(0 - (u64)rows / sizeof(int) & BATCH - 1);
     const int n_batches = (n - before) / BATCH;  // 0 if n is less than that
@@ -116,17 +131,17 @@ template <int GROUPS> static __device__ __forceinline__ void add_turns(const Lan
 }
 
 // Empty the lane's own cells of every n_warps-th bin into the histograms. Rows that shared a warp meet there.
-template <int GROUPS>
-static __device__ __forceinline__ void empty_cells(const Lane& lane, const int* __restrict__ bins, int first_bin)
+template <int GROUPS, class Sum>
+static __device__ __forceinline__ void empty_cells(const Lane<Sum>& lane, const int* __restrict__ bins, int first_bin)
 {
     const Bin<GROUPS>* cells = (const Bin<GROUPS>*)lane.cells;
     int n_bins = 0;  // beyond a feature's own bins, its cells are 0
-    int* of_feature[GROUPS];
+    Sum* of_feature[GROUPS];
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) {
         const Bins own = bins_of(bins, lane.feature + g);
         n_bins = max(n_bins, own.n);
-        of_feature[g] = at(lane.histograms, own.offset - first_bin, lane.row_bytes);
+        of_feature[g] = at(lane.histograms, own.offset - first_bin, sizeof(Sum) / sizeof(int) * lane.row_bytes);
     }
     for (int bin = threadIdx.x >> 5; bin < n_bins; bin += blockDim.x >> 5) {
         int value[GROUPS];
@@ -134,13 +149,13 @@ static __device__ __forceinline__ void empty_cells(const Lane& lane, const int* 
         for (int g = 0; g < GROUPS; ++g) value[g] = cells[bin].cells[g][0];
 #pragma unroll
         for (int g = 0; g < GROUPS; ++g)
-            if (value[g] != 0) atomicAdd(at(of_feature[g], bin, lane.row_bytes), value[g]);
+            if (value[g] != 0) add_count(lane, at(of_feature[g], bin, sizeof(Sum) / sizeof(int) * lane.row_bytes), value[g]);
     }
 }
 
-template <int GROUPS>
+template <int GROUPS, class Sum>
 static __device__ __forceinline__ void
-sum_rows(const Lane& lane, const int* __restrict__ rows, int n, const int* __restrict__ bins, int first_bin)
+sum_rows(const Lane<Sum>& lane, const int* __restrict__ rows, int n, const int* __restrict__ bins, int first_bin)
 {
     if (lane.counted != 0) add_turns<GROUPS>(lane, rows, n);
     __syncthreads();
@@ -148,9 +163,10 @@ sum_rows(const Lane& lane, const int* __restrict__ rows, int n, const int* __res
 }
 
 // What this lane is: one channel of one word, in one of the rows that the warp takes at once.
-static __device__ __forceinline__ Lane
+template <class Sum>
+static __device__ __forceinline__ Lane<Sum>
 lane_of(const u32* __restrict__ codes, const u32* __restrict__ skipped, const int* __restrict__ words, const int* __restrict__ bins,
-        const int* __restrict__ quantised, int* histograms, int* cells, u32 channel_tile, const HistogramSizes& sizes)
+        const int* __restrict__ quantised, Sum* histograms, int* cells, u32 channel_tile, const HistogramSizes& sizes)
 {
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5, groups = sizes.groups;
     const u32 tile = blockIdx.y * groups / 4, first_group = blockIdx.y * groups % 4, shift = 8 * first_group;
@@ -158,7 +174,8 @@ lane_of(const u32* __restrict__ codes, const u32* __restrict__ skipped, const in
     const u32 lanes_per_row = words_per_tile * channels_per_tile, rows_at_once = 32 / lanes_per_row;
     const u32 row_of_lane = lane / lanes_per_row, place = lane % lanes_per_row;
     const int word = tile * words_per_tile + place / channels_per_tile;
-    const int channel = channel_tile * channels_per_tile + place % channels_per_tile;
+    const int counter = channel_tile * channels_per_tile + place % channels_per_tile;
+    const int channel = sizeof(Sum) == sizeof(int) ? counter : counter / 2;
     const bool idle = row_of_lane >= rows_at_once || word >= sizes.n_words || channel >= sizes.n_channels;
     const int w = idle ? 0 : words[sizes.first_word + word];
     u32 counted = 0;  // the bytes of the word whose features count
@@ -166,11 +183,12 @@ lane_of(const u32* __restrict__ codes, const u32* __restrict__ skipped, const in
     for (int j = 0; j < 4; ++j)
         if (bins_of(bins, 4 * w + j).n > 0) counted |= 255u << 8 * j;
 
-    Lane own;
+    Lane<Sum> own;
     own.words = (const Word*)(codes + (i64)(w / BLOCK_WORDS) * sizes.n_rows * BLOCK_WORDS + w % BLOCK_WORDS);
     own.quantised = quantised + channel;
     own.histograms = histograms + channel;
     own.row_bytes = 4 * (u32)sizes.n_channels;
+    own.is_upper = counter % 2 != 0;
     own.shift = shift;
     own.skip = skipped[w] >> shift;
     own.counted = idle ? 0 : counted >> shift & ~0u >> 8 * (4 - groups);
@@ -181,12 +199,12 @@ lane_of(const u32* __restrict__ codes, const u32* __restrict__ skipped, const in
     return own;
 }
 
-extern "C" __global__ void __launch_bounds__(1024, 1)
-histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const int* __restrict__ words, const int* __restrict__ bins,
-          const int* __restrict__ rows, const int* __restrict__ quantised, const i64* __restrict__ table,
-          const i64* __restrict__ current, int* __restrict__ histograms, const HistogramSizes sizes)
+template <class Sum>
+static __device__ __forceinline__ void
+sum_node(const u32* __restrict__ codes, const u32* __restrict__ skipped, const int* __restrict__ words, const int* __restrict__ bins,
+         const int* __restrict__ rows, const int* __restrict__ quantised, const i64* __restrict__ table,
+         const i64* __restrict__ current, Sum* __restrict__ histograms, const HistogramSizes& sizes, int* cells)
 {
-    extern __shared__ __align__(16) int cells[];
     const int n_trees = sizes.n_trees, max_nodes = sizes.max_nodes, n_channels = sizes.n_channels, member = sizes.member;
     const u32 groups = sizes.groups, tree = blockIdx.z % (u32)n_trees, channel_tile = blockIdx.z / (u32)n_trees;
     const int node = node_of(table, current, tree, member, max_nodes, n_channels);
@@ -203,10 +221,28 @@ histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const 
 
     const int n_vectors = groups * sizes.bins_stride * 32 / 4;
     for (int i = threadIdx.x; i < n_vectors; i += blockDim.x) ((int4*)cells)[i] = make_int4(0, 0, 0, 0);
-    const Lane lane = lane_of(codes, skipped, words, bins, quantised, histograms, cells, channel_tile, sizes);
+    const Lane<Sum> lane = lane_of(codes, skipped, words, bins, quantised, histograms, cells, channel_tile, sizes);
     __syncthreads();
 
     if (groups == 4) sum_rows<4>(lane, rows, end - begin, bins, sizes.first_bin);
     else if (groups == 2) sum_rows<2>(lane, rows, end - begin, bins, sizes.first_bin);
     else sum_rows<1>(lane, rows, end - begin, bins, sizes.first_bin);
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 1)
+histogram(const u32* __restrict__ codes, const u32* __restrict__ skipped, const int* __restrict__ words, const int* __restrict__ bins,
+          const int* __restrict__ rows, const int* __restrict__ quantised, const i64* __restrict__ table,
+          const i64* __restrict__ current, int* __restrict__ histograms, const HistogramSizes sizes)
+{
+    extern __shared__ __align__(16) int cells[];
+    sum_node(codes, skipped, words, bins, rows, quantised, table, current, histograms, sizes, cells);
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 1)
+histogram_wide(const u32* __restrict__ codes, const u32* __restrict__ skipped, const int* __restrict__ words, const int* __restrict__ bins,
+               const int* __restrict__ rows, const int* __restrict__ quantised, const i64* __restrict__ table,
+               const i64* __restrict__ current, i64* __restrict__ histograms, const HistogramSizes sizes)
+{
+    extern __shared__ __align__(16) int cells[];
+    sum_node(codes, skipped, words, bins, rows, quantised, table, current, histograms, sizes, cells);
 }

@@ -6,6 +6,7 @@
 // leaf_sums    sums[g][k] and sum_abs[g][k] += the sums of quantised and |quantised| over the rows of leaf g. A block sums a tile of leaves and
 //               classes in shared memory. grid (any, tiles of classes, tiles of leaves), block up to 256, dynamic shared memory
 //               8 * leaves_per_tile * classes_per_tile bytes.
+// leaf_sums_wide  the same where sums of a block may pass 2**30, in twice the shared memory.
 // row_weights      sum_abs[i] = the sum of |quantised| over the classes of row i from first_class on. grid (any), block 256.
 // errors        *wrong += the weight of wrong predictions. `lanes`, a power of two up to 32, threads share a row.
 //               grid (any), block 256.
@@ -22,7 +23,8 @@
 // counts   int64 [n_classes][n_classes], by the label and the first of the largest scores, added to
 //
 // Exactness: sums of integers. A float64 times a power of two is exact (or too small to round to anything but 0), so there is one
-// rounding, half to even. In leaf_sums the shift rule keeps all partial sums of a channel below 2**30, so a block adds in int32.
+// rounding, half to even. In leaf_sums the shift rule keeps all partial sums of a channel below 2**30, so a block adds in int32;
+// in leaf_sums_wide in 64 bits.
 // Limit, MNIST (60000 x 10) at 3.35 TB/s: maximum, errors and confusion read 4.8 MB, channel_sums 5 MB, leaf_sums 2.6 MB: 0.8 to 1.5 us.
 // All of it stays in the second-level cache of 50 MB between kernels, and a launch costs more.
 
@@ -55,11 +57,11 @@ channel_sums(const double* __restrict__ state, const int* __restrict__ frequency
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-leaf_sums(const int* __restrict__ quantised, const int* __restrict__ leaf_index, i64* __restrict__ sums, i64* __restrict__ sum_abs,
-          int n_rows, int n_leaves, int n_classes, int n_channels, int leaves_per_tile, int classes_per_tile)
+template <class Sum>
+static __device__ __forceinline__ void
+sum_leaves(const int* __restrict__ quantised, const int* __restrict__ leaf_index, i64* __restrict__ sums, i64* __restrict__ sum_abs,
+           int n_rows, int n_leaves, int n_classes, int n_channels, int leaves_per_tile, int classes_per_tile, Sum* cells)
 {
-    extern __shared__ int cells[];
     const int first_leaf = blockIdx.z * leaves_per_tile, first_class = blockIdx.y * classes_per_tile;
     const int leaves = min(leaves_per_tile, n_leaves - first_leaf), classes = min(classes_per_tile, n_classes - first_class);
     const int n_cells = leaves * classes;
@@ -71,16 +73,33 @@ leaf_sums(const int* __restrict__ quantised, const int* __restrict__ leaf_index,
         for (i64 i = at.first_row(); i < n_rows; i += at.step()) {
             const int g = leaf_index[i] - first_leaf, value = quantised[i * n_channels + first_class + c];
             if (g < 0 || g >= leaves || value == 0) continue;
-            atomicAdd(&cells[g * classes + c], value);
-            atomicAdd(&cells[n_cells + g * classes + c], value < 0 ? -value : value);
+            add_to_sum(cells, n_cells, g * classes + c, value);
+            add_to_sum(cells + n_cells, n_cells, g * classes + c, value < 0 ? -value : value);
         }
     __syncthreads();
     for (int e = threadIdx.x; e < n_cells; e += blockDim.x) {
-        if (cells[n_cells + e] == 0) continue;
+        const i64 weight = sum_of(cells + n_cells, n_cells, e);
+        if (weight == 0) continue;
         const i64 cell = (i64)(first_leaf + e / classes) * n_classes + first_class + e % classes;
-        atomicAdd((u64*)&sums[cell], (u64)(i64)cells[e]);
-        atomicAdd((u64*)&sum_abs[cell], (u64)cells[n_cells + e]);
+        atomicAdd((u64*)&sums[cell], (u64)(i64)sum_of(cells, n_cells, e));
+        atomicAdd((u64*)&sum_abs[cell], (u64)weight);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+leaf_sums(const int* __restrict__ quantised, const int* __restrict__ leaf_index, i64* __restrict__ sums, i64* __restrict__ sum_abs,
+          int n_rows, int n_leaves, int n_classes, int n_channels, int leaves_per_tile, int classes_per_tile)
+{
+    extern __shared__ int cells[];
+    sum_leaves(quantised, leaf_index, sums, sum_abs, n_rows, n_leaves, n_classes, n_channels, leaves_per_tile, classes_per_tile, cells);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+leaf_sums_wide(const int* __restrict__ quantised, const int* __restrict__ leaf_index, i64* __restrict__ sums, i64* __restrict__ sum_abs,
+               int n_rows, int n_leaves, int n_classes, int n_channels, int leaves_per_tile, int classes_per_tile)
+{
+    extern __shared__ i64 wide_cells[];
+    sum_leaves(quantised, leaf_index, sums, sum_abs, n_rows, n_leaves, n_classes, n_channels, leaves_per_tile, classes_per_tile, wide_cells);
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -55,6 +55,18 @@ __device__ __forceinline__ void add_to_halves(u32* halves, int n, int e, u64 val
 
 __device__ __forceinline__ u64 sum_of_halves(const u32* halves, int n, int e) { return (u64)halves[n + e] << 32 | halves[e]; }
 
+// The same for arrays [n] of int, by native atomics, and of i64, which hold halves until they are read here. All 0 at first.
+__device__ __forceinline__ void add_to_sum(int* sums, int n, int e, int value) { atomicAdd(&sums[e], value); }
+__device__ __forceinline__ void add_to_sum(i64* sums, int n, int e, i64 value)
+{
+    add_to_halves((u32*)sums, n, e, (u64)value);
+}
+__device__ __forceinline__ int sum_of(const int* sums, int n, int e) { return sums[e]; }
+__device__ __forceinline__ i64 sum_of(const i64* sums, int n, int e)
+{
+    return (i64)sum_of_halves((const u32*)sums, n, e);
+}
+
 // Raises *maximum to the largest value of the block's threads. Values are not negative: their bits are in the order of the numbers.
 __device__ __forceinline__ void raise_maximum(double value, u64* __restrict__ maximum)
 {

@@ -44,9 +44,9 @@ struct PartitionSizes {
 
 // What a launch of a sweep finishes and compares.
 struct SweepSizes {
+    i64 min_count;                  // both sides of a split have rows with counts of at least this sum
     int n_trees, max_nodes, n_classes, n_channels;
     int n_voting;                   // n_classes for Edge, whose constant classifier has a score; 0 for others
-    int min_count;                  // both sides of a split have rows with counts of at least this sum
     int first_member;               // ROOT, or LEFT_CHILD and the next
     int kept;                       // whether histograms lie in their nodes' slots
     int first_feature, n_features;  // positions in `features`

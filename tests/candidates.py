@@ -40,10 +40,10 @@ def emulated(order: str, limits: Limits = ROOMY, seed: int = 0) -> CudaBackend:
 
 def tight_plan(*arguments: Any) -> GrowthPlan:
     """A plan for nearly the least memory that will do: features come in many launches, and no histogram is kept."""
-    *problem, _, limits = arguments
+    *problem, _, limits, wide = arguments
     for bits in range(8, 40):
         try:
-            return plan_growth(*problem, 2**bits, limits)
+            return plan_growth(*problem, 2**bits, limits, wide)
         except DeviceMemoryError:
             continue
     raise AssertionError(problem)

@@ -42,7 +42,8 @@ INNER_LOOPS = {
     "softmax_losses": 137,
 }
 """Most instructions of an inner loop, of all architectures."""
-DIVIDE = {"softmax_losses", "softmax_update", "sweep_entropy", "sweep_gini", "sweep_newton", "sweep_rebel", "weigh_labels"}
+DIVIDING = ("entropy", "gini", "newton", "rebel")
+DIVIDE = {"softmax_losses", "softmax_update", "weigh_labels"} | {f"sweep_{one}{of}" for one in DIVIDING for of in ("", "_wide")}
 """Kernels with a division or a root in float64, which the compiler makes of fused multiply-adds, rightly rounded."""
 ROUNDS = {
     "AdaBoost.MH, discrete": (20, 11, 2),

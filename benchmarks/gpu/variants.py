@@ -43,7 +43,7 @@ class Variant:
         return f"groups={self.groups} block={self.block} min_rows={self.min_rows}"
 
     def plan(self, plan: GrowthPlan, limits: Limits) -> GrowthPlan:
-        resident = resident_blocks(self.block, 4 * WARP * self.groups * plan.bins_stride, limits)
+        resident = resident_blocks(self.block, 4 * WARP * self.groups * plan.bins_stride, limits, plan.wide)
         return replace(plan, groups=self.groups, block=self.block, blocks_at_once=resident * limits.n_multiprocessors)
 
 

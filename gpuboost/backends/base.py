@@ -108,7 +108,10 @@ class Backend(ABC):
         counts: Counts | None = None,
         wide: bool = False,
     ) -> Stats:
-        """Return the fixed-point statistics of a float64 ``state`` (n_rows, K) with int8 ``signs`` (n_rows, K). Exact."""
+        """Return the fixed-point statistics of a float64 ``state`` (n_rows, K) with int8 ``signs`` (n_rows, K). Exact.
+
+        ``wide`` says whether sums of a channel may pass ``2**30``.
+        """
 
     def statistics(
         self,

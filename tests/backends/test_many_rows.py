@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.backends.base import Backend
+from gpuboost.backends.cuda import plan
 from gpuboost.backends.frontier import FEATURE, GAIN, LEFT, SLOT
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, Stats
@@ -194,17 +195,20 @@ def test_one_class_a_row(candidate: Backend, once: Once, n_rows: int, n_features
 
 
 @pytest.mark.parametrize("n_channels", [1, 2, 4, 5, 16, 17])
-def test_the_largest_sums(candidate: Backend, n_channels: int) -> None:
-    # 70001 rows of 2**30 - 1 units on the left, of -2**30 on the right: counters of the lower and the upper 16 bits are full.
+def test_the_largest_sums(candidate: Backend, monkeypatch: pytest.MonkeyPatch, n_channels: int) -> None:
+    # 70001 rows of 2**30 - 1 units, in all of whose lower 16 bits are ones, and as many of -2**30. A feature's most frequent
+    # code is skipped, the lower of equals: so the one feature counts the first rows, the other one the second. Blocks of a
+    # device take as many rows as they may.
+    monkeypatch.setattr(plan, "stretches", lambda *_: 1)
     n = 70_001
     quantised = np.repeat([2**30 - 1, -(2**30)], n)[:, None] * np.ones(n_channels, np.int64)
     stats = replace(stats_of(candidate, quantised), wide=True)
-    codes = np.repeat([[1, 2]], n, axis=1)
+    codes = np.repeat([[2, 1], [1, 2]], n, axis=1)
     frontier = grow(candidate, candidate.load(coded(codes)), stats, 3)
     nodes, totals = np.array(candidate.get(frontier.nodes))[0], np.array(candidate.get(frontier.totals))[0]
     assert nodes[0, GAIN] == n_channels * n * (2**31 - 1) == stats.total
-    assert totals[1:3].tolist() == [[n * (2**30 - 1)] * n_channels, [-n * 2**30] * n_channels]
-    leaf_index = candidate.put(np.repeat(np.array([0, 1], np.int32), n))
+    assert totals[1:3].tolist() == [[-n * 2**30] * n_channels, [n * (2**30 - 1)] * n_channels]
+    leaf_index = candidate.put(np.repeat(np.array([1, 0], np.int32), n))
     sums, sum_abs = candidate.leaf_sums(stats, leaf_index, 2)
     assert sums.tolist() == totals[1:3].tolist()
     assert sum_abs.tolist() == abs(totals[1:3]).tolist()

@@ -59,21 +59,21 @@ class CudaDivided(CudaGrowth):
         table[np.ix_(trees, nodes, range(first, first + edges.shape[2]))] = edges
         self._set_table(frontier, table)
 
-    def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[np.int32]:
+    def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[Any]:
         trees = np.flatnonzero(chosen >= 0)
         sides = np.where(chosen[trees] > 0, (chosen[trees] + 1) % 2, 0)  # left children have odd numbers
         parts = [self._count_tile(frontier, tile, trees, sides) for tile in work_of(frontier).plan.tiles]
         return np.concatenate(parts)
 
-    def _count_tile(self, frontier: Frontier, tile: Tile, trees: IntArray, sides: IntArray) -> NDArray[np.int32]:
+    def _count_tile(self, frontier: Frontier, tile: Tile, trees: IntArray, sides: IntArray) -> NDArray[Any]:
         work, is_root = work_of(frontier), frontier.step == 0
-        sums = np.empty((tile.n_bins, len(trees), frontier.stats.n_channels), np.int32)
+        sums = np.empty((tile.n_bins, len(trees), frontier.stats.n_channels), work.sums.dtype)
         for side in range(1 if is_root else 2):
             own = np.flatnonzero(sides == side)
             if len(own):
                 self._zero(work.histograms[side])
                 self._histogram(frontier, tile, ROOT if is_root else LEFT_CHILD + side, side)
-                counted = self.gpu.get(work.histograms[side])[trees[own], : tile.n_bins]
+                counted = self.gpu.get(work.sums[side])[trees[own], : tile.n_bins]
                 sums[:, own] = counted.transpose(1, 0, 2)
         return sums
 
@@ -88,19 +88,21 @@ class CudaDivided(CudaGrowth):
                 self.sums[t, both - node] = self.sums.pop((t, int(parents[t]))) - own
                 self.sums[t, node] = own
         nodes = (0,) if is_root else (2 * frontier.step - 1, 2 * frontier.step)
-        histograms = np.zeros((len(nodes), work_of(frontier).n_trees, len(sums), sums.shape[2]), np.int32)
+        histograms = np.zeros((len(nodes), work_of(frontier).n_trees, len(sums), sums.shape[2]), sums.dtype)
         for member, node in enumerate(nodes):
             for t in trees:
                 histograms[member, t] = self.sums[t, node]
         self._judge(frontier, histograms, features)
 
-    def _judge(self, frontier: Frontier, histograms: NDArray[np.int32], features: tuple[int, int]) -> None:
+    def _judge(self, frontier: Frontier, histograms: NDArray[Any], features: tuple[int, int]) -> None:
         """Sweep the roots, or both children in every tree, from histograms (nodes, n_trees, n_bins, C) of few features."""
         work, columns = work_of(frontier), work_of(frontier).columns.host
         first, stop = np.searchsorted(columns.features, features).tolist()
         first_bin, n_bins = int(columns.offsets[features[0]]), histograms.shape[2]
         plan = replace(work.plan, tiles=(Tile(0, 0, first, stop - first, first_bin, max(n_bins, 1)),), kept=False)
-        own = Frontier(**{**vars(frontier), "work": replace(work, plan=plan, histograms=self.gpu.put(histograms))})
+        own = Frontier(
+            **{**vars(frontier), "work": replace(work, plan=plan, histograms=self.gpu.put(histograms).view(np.int32))}
+        )
         member = ROOT if frontier.step == 0 else LEFT_CHILD
         if first > 0:  # a launch that begins with the first feature starts from the constant classifier
             self._sweep(own, Tile(0, 0, 0, 0, 0, 1), member)

@@ -14,12 +14,11 @@ from gpuboost.backends.cuda.growth_work import GrowthWork, Recording, Start, cri
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import Launch, prepare
 from gpuboost.backends.cuda.matrix import CudaMatrix, DeviceColumns
-from gpuboost.backends.cuda.plan import GrowthPlan, Tile, plan_growth
+from gpuboost.backends.cuda.plan import SWEEP_WARPS, GrowthPlan, Tile, plan_growth
 from gpuboost.backends.frontier import SLOT, WHOLE, Frontier, GrowthScope, root_bounds
 from gpuboost.backends.statistics import Stats
 
 N_COLUMNS = SLOT + 1
-N_WARPS = DEFAULT_BLOCK // 32
 MOST_RECORDED = 1024
 """Leaves up to which a growth is recorded, and replayed to its end without a wait."""
 
@@ -86,7 +85,7 @@ class CudaGrowth:
         self._keep_recordings_of(data.columns)
         if not scope.is_whole:
             return self._begin(data, stats, max_leaves, scope)
-        key = (id(data.columns), *stats.quantised.shape, stats.n_classes, stats.criterion, max_leaves)
+        key = (id(data.columns), *stats.quantised.shape, stats.n_classes, stats.criterion, stats.wide, max_leaves)
         if key in self.starts:
             return self.starts[key].again(self.gpu, data, stats)
         queued: list[Launch | GpuArray] = []
@@ -139,7 +138,9 @@ class CudaGrowth:
             rows=rows,
             sorted=scratch,
             cursors=cursors,
-            histograms=self._buffer("histograms", (plan.n_slots, n_trees, plan.tile_bins, n_channels), np.int32),
+            histograms=self._buffer(
+                "histograms", (plan.n_slots, n_trees, plan.tile_bins, n_channels * (1 + plan.wide)), np.int32
+            ),
             tickets=self._buffer("tickets", (n_trees,), np.int32),  # as the cursors
             found=self._buffer("found", (n_found, 2), np.int64),
             sum_abs=self._buffer("sum_abs", (n_trees, stats.n_classes), np.int64) if is_rebel else None,
@@ -161,14 +162,15 @@ class CudaGrowth:
     def _plan(self, data: CudaMatrix, n_trees: int, stats: Stats, max_leaves: int) -> GrowthPlan:
         """Return the plan for a batch; it is made once, before the first tree."""
         columns, (n_sets, n_rows, n_channels) = data.columns, stats.quantised.shape
-        key = (n_trees, n_channels, max_leaves)
+        key = (n_trees, n_channels, max_leaves, stats.wide)
         if key not in columns.plans:
             self.buffers.pop("histograms", None)  # another plan's
             self._forget()  # they hold it, too
             stride = int(data.n_bins.max(initial=2))
             # The next round's statistics are made while this round's are still there; and there are the rows' leaves.
             free = max(0, self.gpu.free_bytes() - 4 * n_sets * n_rows * (n_channels + 1))
-            columns.plans[key] = plan_growth(columns.host, stride, n_trees, n_channels, max_leaves, free, self.gpu.limits)
+            batch = (n_trees, n_channels, max_leaves, free, self.gpu.limits, stats.wide)
+            columns.plans[key] = plan_growth(columns.host, stride, *batch)
         return columns.plans[key]
 
     def read_nodes(self, frontier: Frontier) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -183,7 +185,7 @@ class CudaGrowth:
     def run(self, frontier: Frontier, grow_steps: Callable[[], None]) -> None:
         stats, work, max_leaves = frontier.stats, work_of(frontier), (frontier.nodes.shape[1] + 1) // 2
         scope = (work.n_trees, work.stride, work.bins is work.columns.bins)
-        problem = (*stats.quantised.shape, stats.n_classes, stats.min_count, stats.criterion, max_leaves)
+        problem = (*stats.quantised.shape, stats.n_classes, stats.min_count, stats.criterion, stats.wide, max_leaves)
         key = (id(work.columns), *problem, *scope)
         try:
             if key in self.recordings:
@@ -219,7 +221,7 @@ class CudaGrowth:
     def _histogram(self, frontier: Frontier, tile: Tile, member: int, slot: int) -> None:
         """Sum the histograms of a node of every tree into ``slot``."""
         work, stats = work_of(frontier), frontier.stats
-        columns, plan, nodes = work.columns, work.plan, (work.table, frontier.current, work.histograms)
+        columns, plan, nodes = work.columns, work.plan, (work.table, frontier.current, work.sums)
         n_rows, n_channels = stats.quantised.shape[1:]
         if not plan.kept:  # else `init_roots` and the partition have cleared them
             self._zero(work.histograms[slot])
@@ -231,19 +233,19 @@ class CudaGrowth:
         grid = plan.histogram_grid(tile, n_rows // 2 if member == SMALLER else n_rows, work.n_trees, n_channels)
         codes = (frontier.data.codes.view(np.uint32), columns.skipped.view(np.uint32), columns.words, work.bins)
         arguments = (*codes, work.rows, stats.quantised, *nodes, {**batch, **node, **rows, **words, **shared})
-        self._launch("histogram", grid, *arguments, block=plan.block, shared=plan.shared_bytes)
+        self._launch(work.kernel("histogram"), grid, *arguments, block=plan.block, shared=plan.shared_bytes)
 
     def _sweep(self, frontier: Frontier, tile: Tile, first_member: int) -> None:
         """Finish the histograms of one or two nodes of every tree, and find their best splits."""
         stats, work = frontier.stats, work_of(frontier)
-        columns, nodes = work.columns, (work.table, frontier.current, work.histograms)
+        columns, nodes = work.columns, (work.table, frontier.current, work.sums)
         batch = {"n_trees": work.n_trees, "max_nodes": work.max_nodes, "bins_in_tile": work.plan.tile_bins}
         channels = {name: getattr(stats, name) for name in ("n_classes", "n_channels", "n_voting", "min_count")}
         features = {name: getattr(tile, name) for name in ("first_feature", "n_features", "first_bin")}
         sizes = {**batch, **channels, **features, "first_member": first_member, "kept": int(work.plan.kept)}
         swept = (columns.features, work.bins, columns.facts, *nodes, *criterion_arguments(stats.criterion, work))
-        grid, shared = (max(1, tile.n_features), work.n_trees), 4 * N_WARPS * stats.n_channels
-        self._launch(f"sweep_{stats.criterion}", grid, *swept, work.found, work.tickets, sizes, shared=shared)
+        grid, shared = (max(1, tile.n_features), work.n_trees), work.sums.dtype.itemsize * SWEEP_WARPS * stats.n_channels
+        self._launch(work.kernel(f"sweep_{stats.criterion}"), grid, *swept, work.found, work.tickets, sizes, shared=shared)
 
     def pop_best_leaf(self, frontier: Frontier) -> bool:
         """Pop on the device. Only the device knows whether a tree still grows, and it is asked now and then."""

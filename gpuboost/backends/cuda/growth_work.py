@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from gpuboost.backends.criteria import Criterion
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.kernels import Argument
@@ -35,7 +37,7 @@ class GrowthWork:
         Row numbers by node, and scratch of a partition. A list a tree, or one for all trees that start from stretches of it.
     cursors, tickets : device arrays of int32, shapes (n_trees, 2) and (n_trees,)
         Zero between partitions, and between sweeps.
-    histograms : device array of int32, shape (n_slots, n_trees, bins, n_channels)
+    histograms : device array of int32, shape (n_slots, n_trees, bins, n_channels, or twice that for a wide growth)
     found : device array of int64, shape (n_trees * 2 * (1 + n_features), 2)
         The best scores of the tiles so far, and the best split of each feature; see ``sweep.cu``.
     sum_abs : device array of int64, shape (n_trees, n_classes), optional
@@ -57,6 +59,15 @@ class GrowthWork:
     sum_abs: GpuArray | None
     stride: int
     quantised_stride: int
+
+    @property
+    def sums(self) -> GpuArray:
+        """The histograms as what they hold, int32 or int64."""
+        return self.histograms.view(np.int64) if self.plan.wide else self.histograms
+
+    def kernel(self, name: str) -> str:
+        """Return the name of a kernel for these histograms."""
+        return f"{name}_wide" if self.plan.wide else name
 
     @property
     def n_trees(self) -> int:

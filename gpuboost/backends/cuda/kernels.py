@@ -16,7 +16,7 @@ OPTIONS = ("-std=c++17", "-fmad=false")
 """How the kernels are compiled, everywhere: a fused multiply-add would round once where the other backends round twice."""
 
 DEFAULT_BLOCK = 256
-LARGE_BLOCKS = {"histogram": 1024}
+LARGE_BLOCKS = {"histogram": 1024, "histogram_wide": 1024}
 """Kernels whose ``__launch_bounds__`` allow more than `DEFAULT_BLOCK` threads."""
 
 
@@ -100,7 +100,7 @@ STRUCTS = {
     "RootSizes": struct("n_started:i8 n_cells:i8 stride:i4 max_nodes:i4 n_channels:i4"),
     "PartitionSizes": struct("n_cells:i8 stride:i4 max_nodes:i4 n_classes:i4 n_channels:i4 slot:i4"),
     "SweepSizes": struct(
-        "n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 n_voting:i4 min_count:i4 first_member:i4 kept:i4 "
+        "min_count:i8 n_trees:i4 max_nodes:i4 n_classes:i4 n_channels:i4 n_voting:i4 first_member:i4 kept:i4 "
         "first_feature:i4 n_features:i4 first_bin:i4 bins_in_tile:i4"
     ),
     "QuantiseSizes": struct("n_rows:i4 n_classes:i4 n_channels:i4 shift:i4"),
@@ -111,6 +111,17 @@ STRUCTS = {
 }
 """The structs of ``kernels/sizes.cuh``, which kernels take by value."""
 
+
+def sweeps(of_sums: str, kind: str) -> dict[str, str]:
+    """Return the signatures of a sweep for every criterion, with histograms of some type."""
+    more = {"edge": "", "gini": "", "newton": "", "rebel": "sum_abs:i8* ", "entropy": "series:LogarithmSeries "}
+    return {
+        f"sweep_{criterion}{kind}": "features:i4* bins:i4* facts:u1* table:i8* current:i8* "
+        f"histograms:{of_sums}* {own}found:i8* tickets:i4* sizes:SweepSizes"
+        for criterion, own in more.items()
+    }
+
+
 GROWTH = {
     "bin": {"bin": "values:u1* chosen:i8*? cut_values:f8* cut_offset:i8* codes:u1* sizes:BinSizes"},
     "init_roots": {
@@ -120,20 +131,12 @@ GROWTH = {
         "choose_features": "bins:i4* chosen:u1* chosen_bins:i4* n_features:i4",
     },
     "histogram": {
-        "histogram": "codes:u4* skipped:u4* words:i4* bins:i4* rows:i4* quantised:i4* table:i8* current:i8* histograms:i4* "
-        "sizes:HistogramSizes"
+        name: "codes:u4* skipped:u4* words:i4* bins:i4* rows:i4* quantised:i4* table:i8* current:i8* "
+        f"histograms:{of_sums}* sizes:HistogramSizes"
+        for name, of_sums in {"histogram": "i4", "histogram_wide": "i8"}.items()
     },
-    "sweep": {
-        f"sweep_{criterion}": "features:i4* bins:i4* facts:u1* table:i8* current:i8* histograms:i4* "
-        f"{more}found:i8* tickets:i4* sizes:SweepSizes"
-        for criterion, more in (
-            ("edge", ""),
-            ("gini", ""),
-            ("newton", ""),
-            ("rebel", "sum_abs:i8* "),
-            ("entropy", "series:LogarithmSeries "),
-        )
-    },
+    "sweep": sweeps("i4", ""),
+    "sweep_wide": sweeps("i8", "_wide"),
     "pop_best_leaf": {"pop_best_leaf": "table:i8* current:i8* max_nodes:i4 n_channels:i4 step:i4"},
     "partition": {
         "partition_rows": "codes:u1* rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 stride:i4 "
@@ -151,14 +154,17 @@ ROWS = {
     "reduce": {
         "maximum": "state:f8* largest:u8* n:i8",
         "channel_sums": "state:f8* frequency_weight:i4* maximum:u8*? sums:i8* n_rows:i4 n_classes:i4 shift:i4",
-        "leaf_sums": "quantised:i4* leaf_index:i4* sums:i8* sum_abs:i8* n_rows:i4 n_leaves:i4 n_classes:i4 n_channels:i4 "
-        "leaves_per_tile:i4 classes_per_tile:i4",
+        **dict.fromkeys(
+            ("leaf_sums", "leaf_sums_wide"),
+            "quantised:i4* leaf_index:i4* sums:i8* sum_abs:i8* n_rows:i4 n_leaves:i4 n_classes:i4 n_channels:i4 "
+            "leaves_per_tile:i4 classes_per_tile:i4",
+        ),
         "row_weights": "quantised:i4* sum_abs:i8* n_rows:i8 first_class:i4 n_classes:i4 n_channels:i4",
         "errors": "scores:f8* labels:i4*? signs:i1*? units:i8* wrong:i8* n_rows:i4 n_classes:i4 lanes:i4",
         "confusion": "scores:f8* labels:i4* units:i8* counts:i8* n_rows:i4 n_classes:i4 lanes:i4 in_shared:i4",
     },
     "quantise": {
-        "choose_shift": "maximum:u8* sums:i8* chosen:i8* n_classes:i4 total_frequency:i8",
+        "choose_shift": "maximum:u8* sums:i8* chosen:i8* n_classes:i4 total_frequency:i8 most_dropped:i4",
         "quantise": "state:f8* signs:i1* frequency_weight:i4* counts:i4*? chosen:i8*? quantised:i4* sums:i8* sum_abs:i8* "
         "sizes:QuantiseSizes",
         "flip": "quantised:i4* leaf_index:i4* table:i1* flipped:i4* sums:i8* n_rows:i4 n_classes:i4 n_channels:i4",

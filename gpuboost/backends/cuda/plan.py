@@ -19,14 +19,16 @@ MAX_WORDS = 16_000
 """Words of one launch, so that its grid stays within 65535 blocks."""
 MIN_ROWS = 128
 """Rows that a block of the histogram kernel takes at least, as in ``histogram.cu``."""
-HISTOGRAM_REGISTERS = 48
-"""Registers that a thread of the histogram kernel takes at most: a test holds it to that."""
+WIDE_ROWS = 1 << 15
+"""Rows that a block of ``histogram_wide`` takes at most, as in ``histogram.cu``."""
+HISTOGRAM_REGISTERS = {False: 48, True: 56}
+"""Registers that a thread of ``histogram``, and of ``histogram_wide``, takes at most: a test holds them to that."""
 SHARED_OF_SYSTEM = 1024
 """Bytes of shared memory that the system keeps of every block's."""
 MAX_WAVES = 16
 GOOD_EFFICIENCY = 0.9
-SWEEP_BYTES = 4 * 8
-"""Shared memory that the sweeps take for a channel: an int32 for each of its eight warps."""
+SWEEP_WARPS = 8
+"""Warps of a sweep, each of which has a sum of every channel in shared memory."""
 SWEEP_STATIC_BYTES = 256
 """More than the rest of the shared memory of the sweeps."""
 LOSS_BYTES = 8
@@ -81,7 +83,7 @@ class Lanes:
     Attributes
     ----------
     words, channels : int
-        A row takes ``words * channels`` lanes.
+        A row takes ``words * channels`` lanes. In wide growths a channel stands for one of the two counters of each.
     """
 
     words: int
@@ -140,6 +142,8 @@ class GrowthPlan:
         Threads of a block.
     blocks_at_once : int
         Blocks that the device runs side by side.
+    wide : bool
+        Whether histograms are int64, see `gpuboost.backends.statistics.Stats`.
     """
 
     tiles: tuple[Tile, ...]
@@ -150,6 +154,7 @@ class GrowthPlan:
     bins_stride: int
     block: int
     blocks_at_once: int
+    wide: bool = False
 
     @property
     def shared_bytes(self) -> int:
@@ -163,8 +168,9 @@ class GrowthPlan:
     def histogram_grid(self, tile: Tile, n_node_rows: int, n_trees: int, n_channels: int) -> tuple[int, int, int]:
         """Return the grid that fills the device in whole waves, for nodes of up to ``n_node_rows`` rows."""
         y = -(-tile.n_words // self.lanes.words) * (WORD_FEATURES // self.groups)
-        z = n_trees * -(-n_channels // self.lanes.channels)
-        return stretches(y * z, self.blocks_at_once, max(1, -(-n_node_rows // MIN_ROWS))), y, z
+        z = n_trees * -(-n_channels * (1 + self.wide) // self.lanes.channels)
+        x = stretches(y * z, self.blocks_at_once, max(1, -(-n_node_rows // MIN_ROWS)))
+        return max(x, -(-n_node_rows // WIDE_ROWS)) if self.wide else x, y, z
 
 
 def wave_efficiency(n_blocks: int, blocks_at_once: int) -> float:
@@ -187,7 +193,14 @@ def stretches(n_tiles: int, blocks_at_once: int, most: int) -> int:
 
 
 def plan_growth(
-    columns: Columns, bins_stride: int, n_trees: int, n_channels: int, max_leaves: int, free_bytes: int, limits: Limits
+    columns: Columns,
+    bins_stride: int,
+    n_trees: int,
+    n_channels: int,
+    max_leaves: int,
+    free_bytes: int,
+    limits: Limits,
+    wide: bool = False,
 ) -> GrowthPlan:
     """Choose how to grow a batch of trees.
 
@@ -200,6 +213,8 @@ def plan_growth(
     free_bytes : int
         Memory for histograms and what else a growth needs.
     limits : Limits
+    wide : bool
+        Whether the sums are int64.
 
     Raises
     ------
@@ -208,13 +223,14 @@ def plan_growth(
         are too many trees for a launch.
     """
     check_batch(n_trees)
-    shared = SWEEP_BYTES * n_channels + SWEEP_STATIC_BYTES
+    sum_bytes = 8 if wide else 4
+    shared = SWEEP_WARPS * sum_bytes * n_channels + SWEEP_STATIC_BYTES
     if shared > limits.shared_per_block:
         raise DeviceMemoryError(
             f"{n_channels} channels, one a class, need {shared:,} bytes of shared memory, but a block of the device has "
             f'{limits.shared_per_block:,}; use device="cpu"'
         )
-    bin_bytes = 4 * n_trees * n_channels
+    bin_bytes = sum_bytes * n_trees * n_channels
     budget = int(MEMORY_SHARE * free_bytes)
     n_slots = max(1, max_leaves - 1)
     total = int(columns.offsets[-1])
@@ -225,14 +241,14 @@ def plan_growth(
         n_slots = min(2, n_slots)
         tiles = tuple(cut_into_tiles(columns, budget // (n_slots * bin_bytes)))
         if not tiles:
-            raise out_of_memory(columns, n_trees, n_channels, n_slots, free_bytes)
-    lanes = Lanes.choose(max((tile.n_words for tile in tiles), default=0), n_channels)
+            raise out_of_memory(columns, n_trees, n_channels, n_slots * bin_bytes, free_bytes)
+    lanes = Lanes.choose(max((tile.n_words for tile in tiles), default=0), n_channels * (1 + wide))
     groups = next((g for g in (4, 2) if 4 * WARP * g * bins_stride <= limits.shared_per_block), 1)
     shared = 4 * WARP * groups * bins_stride
     side_by_side = limits.shared_per_multiprocessor // (shared + SHARED_OF_SYSTEM)
     block = 256 if side_by_side >= 4 else 512 if side_by_side >= 2 else 1024
-    at_once = resident_blocks(block, shared, limits) * limits.n_multiprocessors
-    return GrowthPlan(tiles, kept, n_slots, lanes, groups, bins_stride, block, at_once)
+    at_once = resident_blocks(block, shared, limits, wide) * limits.n_multiprocessors
+    return GrowthPlan(tiles, kept, n_slots, lanes, groups, bins_stride, block, at_once, wide)
 
 
 def check_batch(n_trees: int) -> None:
@@ -253,11 +269,11 @@ def check_losses(n_classes: int, limits: Limits) -> None:
         )
 
 
-def resident_blocks(block: int, shared_bytes: int, limits: Limits) -> int:
+def resident_blocks(block: int, shared_bytes: int, limits: Limits, wide: bool = False) -> int:
     """Return how many blocks of the histogram kernel a multiprocessor runs side by side."""
     by_shared = limits.shared_per_multiprocessor // (shared_bytes + SHARED_OF_SYSTEM)
     by_threads = limits.threads_per_multiprocessor // block
-    by_registers = limits.registers_per_multiprocessor // (HISTOGRAM_REGISTERS * block)
+    by_registers = limits.registers_per_multiprocessor // (HISTOGRAM_REGISTERS[wide] * block)
     return max(1, min(by_shared, by_threads, by_registers))
 
 
@@ -287,10 +303,10 @@ def cut_into_tiles(columns: Columns, max_bins: int, max_words: int = MAX_WORDS) 
     return tiles
 
 
-def out_of_memory(columns: Columns, n_trees: int, n_channels: int, n_slots: int, free_bytes: int) -> DeviceMemoryError:
-    """Return the error for histograms that do not fit."""
+def out_of_memory(columns: Columns, n_trees: int, n_channels: int, slots_bytes: int, free_bytes: int) -> DeviceMemoryError:
+    """Return the error for histograms that do not fit, of ``slots_bytes`` a bin."""
     widest = int(np.max(np.add.reduceat(columns.n_bins, np.arange(0, len(columns.n_bins), WORD_FEATURES))))
-    needed = n_slots * widest * n_trees * n_channels * 4 / MEMORY_SHARE
+    needed = widest * slots_bytes / MEMORY_SHARE
     return DeviceMemoryError(
         f"the histograms of four features need {needed / 2**20:.1f} MiB ({widest} bins x {n_channels} channels x "
         f"{n_trees} trees), but {free_bytes / 2**20:.1f} MiB are free on the device; use a smaller max_bins, a larger "

@@ -7,6 +7,7 @@ is `Pending`, and `statistics` fetches it together with all other small results.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -102,13 +103,19 @@ class CudaRows:
         launch(self.gpu, "channel_sums", grid, (state, frequency_weight, maximum, sums, *state.shape, shift), block=block)
 
     def quantise(
-        self, state: GpuArray, signs: GpuArray, frequency_weight: GpuArray, shift: int, counts: Counts | None = None
+        self,
+        state: GpuArray,
+        signs: GpuArray,
+        frequency_weight: GpuArray,
+        shift: int,
+        counts: Counts | None = None,
+        wide: bool = False,
     ) -> Stats:
         n_classes, n_channels = state.shape[1], state.shape[1] + (counts is not None)
         sums = self.results.reserve(n_channels + n_classes)
         quantised = self._quantise(state, signs, frequency_weight, counts, None, sums.array, shift)
         host = sums.get()
-        return Stats(quantised, shift, host[:n_channels], host[n_channels:], counts.minimum if counts else 0)
+        return Stats(quantised, shift, host[:n_channels], host[n_channels:], counts.minimum if counts else 0, wide=wide)
 
     def _quantise(
         self,
@@ -144,14 +151,15 @@ class CudaRows:
         counts: Counts | None = None,
     ) -> Stats:
         """Quantise with the shift rule worked out on the device: one transfer brings all small results."""
-        fixedpoint.final_shift(0, 0, n_rows)  # raises if there are too many rows
+        fixedpoint.check_size(n_rows, 1)
         n_classes, n_channels = state.shape[1], state.shape[1] + (counts is not None)
         results = self.results.reserve(2 + n_classes + n_channels + n_classes)  # it may fetch the maximum
         is_waiting = isinstance(maximum, Pending) and maximum.host is None
         bits = maximum.bits if is_waiting else self.gpu.put(np.array([float(maximum)]).view(np.uint64))  # type: ignore[attr-defined]
         chosen, first_sums, sums = (results.array[i:j] for i, j in ((0, 2), (2, 2 + n_classes), (2 + n_classes, None)))
         self._channel_sums(state, frequency_weight, bits, first_sums)
-        launch(self.gpu, "choose_shift", (1,), (bits, first_sums, chosen, n_classes, n_rows), block=32)
+        most_dropped = fixedpoint.most_dropped(n_rows)
+        launch(self.gpu, "choose_shift", (1,), (bits, first_sums, chosen, n_classes, n_rows, most_dropped), block=32)
         quantised = self._quantise(state, signs, frequency_weight, counts, chosen, sums)
 
         host = results.get()
@@ -160,7 +168,7 @@ class CudaRows:
         if shift != expected:
             raise RuntimeError(f"the device chose the shift {shift}, but the shift rule gives {expected}")
         sums, sum_abs = np.split(host[2 + n_classes :], [n_channels])
-        return Stats(quantised, shift, sums, sum_abs, counts.minimum if counts else 0)
+        return Stats(quantised, shift, sums, sum_abs, counts.minimum if counts else 0, wide=fixedpoint.is_wide(n_rows))
 
     def flip(self, stats: Stats, leaf_index: GpuArray, signs: NDArray[np.int8]) -> Stats:
         _, n_rows, n_channels = stats.quantised.shape
@@ -169,20 +177,21 @@ class CudaRows:
         rows = (stats.quantised, self._int32(leaf_index))
         arguments = (*rows, self.put(signs), flipped, sums.array, n_rows, stats.n_classes, n_channels)
         launch(self.gpu, "flip", grid, arguments, block=block)
-        return Stats(flipped, stats.shift, sums.get(), stats.sum_abs, stats.min_count)
+        return replace(stats, quantised=flipped, sum=sums.get())
 
     def leaf_sums(self, stats: Stats, leaf_index: GpuArray, n_leaves: int) -> tuple[IntArray, IntArray]:
         _, n_rows, n_channels = stats.quantised.shape
         n_classes = stats.n_classes
-        classes = min(n_classes, max(1, CELLS // n_leaves))  # of a tile
-        leaves = min(n_leaves, CELLS // classes)
+        cells, kernel, cell_bytes = (CELLS // 2, "leaf_sums_wide", 16) if stats.wide else (CELLS, "leaf_sums", 8)
+        classes = min(n_classes, max(1, cells // n_leaves))  # of a tile
+        leaves = min(n_leaves, cells // classes)
         results = self.results.reserve(2 * n_leaves * n_classes)
         sums = results.array.reshape(2, n_leaves, n_classes)
         (n_blocks,), block = self._pairs(n_rows, classes, rows_each=16, threads=512)
         grid = (n_blocks, -(-n_classes // classes), -(-n_leaves // leaves))
         arrays = (stats.quantised, self._int32(leaf_index), sums[0], sums[1])
         arguments = (*arrays, n_rows, n_leaves, n_classes, n_channels, leaves, classes)
-        launch(self.gpu, "leaf_sums", grid, arguments, block=block, shared_bytes=8 * leaves * classes)
+        launch(self.gpu, kernel, grid, arguments, block=block, shared_bytes=cell_bytes * leaves * classes)
         sums, sum_abs = results.get().reshape(2, n_leaves, n_classes)
         return sums, sum_abs
 

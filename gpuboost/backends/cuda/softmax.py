@@ -69,7 +69,7 @@ class CudaSoftmax(CudaRows):
         arguments = (*rows, of_trees, weights, counts.of_row, quantised, sums.array, sizes)
         launch(self.gpu, "softmax_statistics", (self._rows(n_rows), n_trees), arguments)
         signed, absolute = np.split(sums.get(), [n_channels])
-        return Stats(quantised, shifts.gradient, signed, absolute, counts.minimum, "newton")
+        return Stats(quantised, shifts.gradient, signed, absolute, counts.minimum, "newton", wide=shifts.wide)
 
     def _batch(self, steps: SoftmaxSteps, trees: IntArray) -> list[GpuArray]:
         """Return the arrays of steps with some trees in the order of the kernels' arguments."""

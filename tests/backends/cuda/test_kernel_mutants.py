@@ -306,12 +306,37 @@ def rows(gpu: EmulatedGpu) -> None:
         assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
 
 
-SWEEPS = {gini: "sweep_gini", rebel: "sweep_rebel", entropy: "sweep_entropy", softmax: "sweep_newton"}
+def many(gpu: EmulatedGpu) -> None:
+    """Channels, counts and leaves whose sums are beyond int32; with carries between their halves."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(11)
+    codes, leaf_index = rng.integers(0, 6, (5, 900)), rng.integers(0, 3, 900).astype(np.int32)
+    first, left, right = np.where(codes[:3] > 2, 1, -1)  # the second cuts are by other features than the first
+    signal = 2 * first + 3 * np.where(first > 0, right, left)
+    quantised = rng.integers(-(2**28), 2**28 + 1, (900, 3)) + 2**27 * signal[:, None] + 2**26
+    counts = rng.integers(0, 2**30, 900)
+
+    def batch(backend: Backend) -> Stats:
+        return replace(stats_of(backend, quantised, counts, 2**37 + 1), wide=True)
+
+    same_growth(gpu, coded(codes), batch, 6)
+    backend = CudaBackend(gpu)
+    sums = zip(backend.leaf_sums(batch(backend), backend.put(leaf_index), 3), leaf_sums_of(quantised, leaf_index), strict=True)
+    assert all(mine.tolist() == theirs.tolist() for mine, theirs in sums)
+
+
+def leaf_sums_of(quantised: NDArray[np.int64], leaf_index: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    return [np.array([q[leaf_index == g].sum(axis=0) for g in range(3)]) for q in (quantised, abs(quantised))]
+
+
+SWEEPS = {gini: "sweep_gini", rebel: "sweep_rebel", entropy: "sweep_entropy", softmax: "sweep_newton", many: "sweep_edge_wide"}
 """What a case launches of the five kernels of ``sweep.cu``, which take long to compile, if not `sweep_edge`."""
 
 
 def planted(case: Callable[[EmulatedGpu], None], file: str, original: str, replacement: str) -> Mutant:
-    launched = (SWEEPS.get(case, "sweep_edge"),) if file == "sweep" else ()
+    launched = (SWEEPS.get(case, "sweep_edge"),) if file.startswith("sweep") else ()
+    if file == "histogram":
+        launched = ("histogram_wide" if case is many else "histogram",)
     return Mutant(file, original, replacement, case, kernels=launched)
 
 
@@ -358,8 +383,8 @@ MUTANTS = {
     "plain addition in global memory": planted(
         growth,
         "histogram",
-        "atomicAdd(at(of_feature[g], bin, lane.row_bytes), value[g]);",
-        "*at(of_feature[g], bin, lane.row_bytes) += value[g];",
+        "int* sum, int count) { atomicAdd(sum, count); }",
+        "int* sum, int count) { *sum += count; }",
     ),
     "idle threads leave early": planted(
         growth,
@@ -420,15 +445,15 @@ MUTANTS = {
     # ---- siblings
     "siblings are added": planted(growth, "sweep", "other[i] -= own[i]", "other[i] += own[i]"),
     "subtracted before the bin is there": planted(
-        growth, "sweep", "= (int)totals[c] - sums[c];\n    __syncthreads();", "= (int)totals[c] - sums[c];"
+        growth, "sweep", "- sum_of(sums, n_channels, c);\n    __syncthreads();", "- sum_of(sums, n_channels, c);"
     ),
     "swept before the parent's is subtracted": planted(
         growth, "sweep", "other[i] -= own[i];\n    __syncthreads();", "other[i] -= own[i];"
     ),
     "no barrier before the rest is known": planted(
-        growth, "sweep", "atomicAdd(&sums[c], sum);\n    }\n    __syncthreads();", "atomicAdd(&sums[c], sum);\n    }"
+        growth, "sweep", "n_channels, c, sum);\n    }\n    __syncthreads();", "n_channels, c, sum);\n    }"
     ),
-    "warps overwrite each other's sums": planted(growth, "sweep", "atomicAdd(&sums[c], sum);", "sums[c] += sum;"),
+    "warps overwrite each other's sums": planted(growth, "sweep", "add_to_sum(sums, n_channels, c, sum);", "sums[c] += sum;"),
     "the skipped bin of the larger sibling alone": planted(
         growth, "sweep", "first != ROOT ? SMALLER : first;", "first != ROOT ? LARGER : first;"
     ),
@@ -463,7 +488,7 @@ MUTANTS = {
     "a shuffle in a branch": planted(
         growth,
         "sweep",
-        "const int before = __shfl_up_sync(FULL_WARP, left, d);\n        if (lane >= d) left += before;",
+        "const Sum before = __shfl_up_sync(FULL_WARP, left, d);\n        if (lane >= d) left += before;",
         "if (lane >= d) left += __shfl_up_sync(FULL_WARP, left, d);",
     ),
     "missing values always go left": planted(growth, "sweep", "right_allowed = missing;", "right_allowed = false;"),
@@ -472,14 +497,14 @@ MUTANTS = {
     ),
     "bins behind the last": planted(ties, "sweep", "is_cut = bin >= 1 && bin < n_bins", "is_cut = bin >= 1 && bin <= n_bins"),
     "edges by plain additions": planted(
-        growth, "sweep", "atomicAdd(&left[i % n_channels], h[i]);", "left[i % n_channels] += h[i];"
+        growth, "sweep", "add_to_sum(left, n_channels, i % n_channels, h[i]);", "left[i % n_channels] += h[i];"
     ),
     "a later launch forgets the earlier": planted(wide, "sweep", "score = *best_so_far;", "score = 0;"),
     # ---- criteria
     "the right side's purity is the left's": planted(
         gini, "sweep", "purity(right_squares, right_sum) -", "purity(left_squares, left_sum) -"
     ),
-    "squares of a wrong side": planted(gini, "sweep", "const int right = total - left;", "const int right = left - total;"),
+    "squares of a wrong side": planted(gini, "sweep", "const Sum right = total - left;", "const Sum right = left - total;"),
     "the classes share a sum of absolute values": planted(
         rebel, "sweep", "const i64 t = *sum_abs++;", "const i64 t = *sum_abs;"
     ),
@@ -664,8 +689,30 @@ MUTANTS = {
     "sums lose their sign": planted(
         rows,
         "reduce",
-        "atomicAdd((u64*)&sums[cell], (u64)(i64)cells[e]);",
-        "atomicAdd((u64*)&sums[cell], (u64)(u32)cells[e]);",
+        "(u64)(i64)sum_of(cells, n_cells, e));",
+        "(u64)(u32)sum_of(cells, n_cells, e));",
+    ),
+    # ---- sums beyond int32
+    "the lower bits without the last": planted(many, "histogram", ": value & 0xffff;", ": value & 0xfffe;"),
+    "the upper bits without a sign": planted(many, "histogram", "? value >> 16", "? (int)((u32)value >> 16)"),
+    "all bits are lower ones": planted(many, "histogram", "counter % 2 != 0;", "false;"),
+    "the upper bits are worth too little": planted(many, "histogram", "(i64)count * 65536", "(i64)count * 65535"),
+    "bins of half the size": planted(
+        many, "histogram", "at(of_feature[g], bin, sizeof(Sum) / sizeof(int) * lane", "at(of_feature[g], bin, lane"
+    ),
+    "plain addition to 64 bits": planted(
+        many, "histogram", "atomicAdd((u64*)sum, (u64)(lane.is_upper", "*(u64*)sum += ((u64)(lane.is_upper"
+    ),
+    "the skipped bin in 32 bits": planted(many, "sweep_wide", "= (Sum)totals[c] -", "= (int)totals[c] -"),
+    "totals in 32 bits": planted(many, "sweep_wide", "const Sum total = (Sum)totals[c],", "const Sum total = (int)totals[c],"),
+    "the smallest leaf in 32 bits": planted(many, "sweep_wide", "= (Sum)sizes.min_count;", "= (int)sizes.min_count;"),
+    "edges in 32 bits": planted(many, "sweep_wide", "magnitude(i64 edge)", "magnitude(i64 edge, int)"),
+    "lower halves of sums only": planted(
+        many, "sweep_wide", "(i64)sum_of_halves((const u32*)sums, n, e)", "(i64)((const u32*)sums)[e]"
+    ),
+    "carries are lost": planted(many, "sweep_wide", "(value >> 32) + (sum < low)", "(value >> 32)"),
+    "sums of leaves are added by hand": planted(
+        many, "reduce", "add_to_halves((u32*)sums, n, e, (u64)value);", "sums[e] += value; (void)n;"
     ),
 }
 
@@ -686,6 +733,8 @@ EXPECTED = {
             "the cursor is cleared too early",
             "losses are added by hand",
             "upper halves by plain additions",
+            "plain addition to 64 bits",
+            "sums of leaves are added by hand",
             "a block's sum by plain addition",
             "counts by plain additions",
         ],

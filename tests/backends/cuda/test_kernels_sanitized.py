@@ -12,6 +12,7 @@ from tests.cuda_on_cpu.requirement import require
 
 SUITE = "tests/backends/test_conformance.py"
 OTHERS = ("tests/backends/test_softmax.py", "tests/backends/test_label_weights.py", "tests/backends/test_growth_scope.py")
+MANY = "tests/backends/test_many_rows.py"
 FEW = "and not (test_roots_of_a_batch and (10-3 or 8-4))"
 """Of a batch of many trees the results are compared in every order; a sanitizer sees the same lines with few."""
 BRIEF = (
@@ -24,11 +25,13 @@ SELECTIONS = {
         (SUITE, *OTHERS, "-k", f"emulated-random and not fit and not order {FEW}"),
         (SUITE, "-k", f"emulated-tight-least and (growth or limit or batch) {FEW}"),
         ("tests/backends/cuda/test_rows.py", "-k", "reverse"),
+        (MANY, "-k", "emulated-random and (growth or statistics or derivatives) and not 33"),
     ],
     "tsan": [
         (SUITE, "-k", f"emulated-random and (growth or batch or hand or flip or error or predict) and (3 or hand) {FEW}"),
         (SUITE, "-k", "emulated-tight-least and test_growth and not smallest and 3"),
         (SUITE, *OTHERS, "-k", f"emulated-random and {BRIEF}"),
+        (MANY, "-k", "emulated-random and (growth or statistics) and 17"),
     ],
 }
 

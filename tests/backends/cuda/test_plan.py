@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.gpu.cards import CARDS, SHAPES, waves
+from gpuboost.backends.cuda import kernels
 from gpuboost.backends.cuda.plan import (
     MAX_WAVES,
     MEMORY_SHARE,
+    MIN_ROWS,
     WARP,
+    WIDE_ROWS,
     Columns,
     Lanes,
     check_losses,
@@ -85,6 +88,26 @@ def test_tiles_divide_the_features(n_bins: list[int], max_bins: int, max_words: 
         word, feature, bins = word + tile.n_words, feature + tile.n_features, bins + tile.n_bins
     if tiles:
         assert (word, feature, bins) == (len(c.words), len(c.features), int(c.n_bins.sum()))
+
+
+def test_wide_sums_take_twice_the_memory_and_twice_the_lanes() -> None:
+    c = columns([256] * 16)
+    needed = int(16 * 256 * 10 * 8 * 8 / MEMORY_SHARE)  # as below, of 8 bytes each
+    plan = plan_growth(c, 256, 1, 10, 9, needed, H100, wide=True)
+    assert (plan.kept, plan.n_slots, plan.lanes) == (True, 8, Lanes.choose(4, 20))
+    assert not plan_growth(c, 256, 1, 10, 9, needed - 2, H100, wide=True).kept
+    with pytest.raises(DeviceMemoryError, match="1021 channels, one a class, need 65,600 bytes"):  # 8 warps, 8 bytes, and 256
+        plan_growth(columns([4]), 4, 1, 1021, 2, GIB, TURING, wide=True)
+
+
+@pytest.mark.parametrize("n_rows", [1, WIDE_ROWS, WIDE_ROWS + 1, 10**7, 2**31 - 1])
+def test_blocks_of_wide_histograms_take_few_rows(n_rows: int) -> None:
+    plan = plan_growth(columns([256] * 16), 256, 3, 10, 9, GIB, H100, wide=True)
+    x, _, z = plan.histogram_grid(plan.tiles[0], n_rows, 3, 10)
+    assert max(-(-n_rows // x), MIN_ROWS) <= WIDE_ROWS
+    assert z * plan.lanes.channels >= 3 * 20
+    assert f"WIDE_ROWS = 1 << {WIDE_ROWS.bit_length() - 1}\n" in kernels.source("histogram")
+    assert WIDE_ROWS * 0xFFFF < 2**31  # the lower bits
 
 
 def test_all_is_kept_where_there_is_room() -> None:
