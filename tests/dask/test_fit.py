@@ -219,8 +219,8 @@ REFUSED: dict[str, tuple[Callable[[Client], Any], str]] = {
     "no matrix": (lambda client: fit(client, GOOD_LABEL, GOOD_LABEL), r"X must have rows and columns"),
     "no collection": (lambda client: fit(client, X, LABEL), r"X must be an array or a frame of Dask.* got a ndarray"),
     "no column": (
-        lambda client: fit(client, dd.from_pandas(ALL, npartitions=2), "lable"),
-        r"y must be a column of X, which has \['a', 'b', 'c', 'label', 'w'\], got 'lable'",
+        lambda client: fit(client, dd.from_pandas(ALL, npartitions=2), "colour"),
+        r"y must be a column of X, which has \['a', 'b', 'c', 'label', 'w'\], got 'colour'",
     ),
     "algorithm": (lambda client: fit(client, GOOD, GOOD_LABEL, algorithm="adaboost"), r"algorithm must be one of"),
     "parameter": (lambda client: fit(client, GOOD, GOOD_LABEL, n_rounds=3), r"has no parameter 'n_rounds'"),
@@ -253,8 +253,8 @@ def test_parquet_files_that_differ_are_refused(client: Client, folder: Path, tmp
         ValueError, match=r"0.parquet and .*odd.parquet have other columns: number 2 is 'c' of numbers and 'c' of str"
     ):
         fit(client, both, "label", "w")
-    with pytest.raises(ValueError, match=r"0.parquet must have the column 'lable' once, it has"):
-        fit(client, folder, "lable")
+    with pytest.raises(ValueError, match=r"0.parquet must have the column 'colour' once, it has"):
+        fit(client, folder, "colour")
     with pytest.raises(TypeError, match=r"y must be the name of a column of the files, got a ndarray"):
         fit(client, folder, LABEL)
     with pytest.raises(FileNotFoundError):

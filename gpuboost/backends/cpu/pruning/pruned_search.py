@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -99,7 +101,8 @@ class PrunedSearch(Search):
         self.counts += np.sum(self.map_trees(frontier, share, len(frontier.nodes) * n_rows), axis=0)
 
     def find_splits(self, frontier: Frontier, t: int, small: int, large: int) -> None:
-        work, tree, histograms = frontier.work, tree_of(frontier, t), histograms_of(self.resources, frontier, t)
+        work, tree = frontier.work, tree_of(frontier, t)
+        histograms: NDArray[Any] = histograms_of(self.resources, frontier, t)  # of int32: wide growths are not pruned
         columns, parent = work.columns, int(frontier.current[t])
         whole = self.split
         split = RowSplit(of_tree(whole.mass, t), of_tree(whole.level, t), whole.stops[t], whole.heavy[t])
@@ -195,7 +198,7 @@ class Expansion:
         return int(sum(found))
 
 
-def memory_of(scratch: Scratch, columns: Columns, histograms: Histograms, counts: IntArray, n_parts: int) -> Memory:
+def memory_of(scratch: Scratch, columns: Columns, histograms: NDArray[Any], counts: IntArray, n_parts: int) -> Memory:
     """Return scratch for one thread, or for ``n_parts`` blocks of features at the same time."""
     n_blocks, _, width = columns.blocks.shape
     n_channels, n_features = histograms.shape[2], n_blocks * width
