@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpuboost.backends.criteria import CRITERIA
+
 SECTOR = 32
 """Bytes that a scattered access moves."""
 RECORD = 8
@@ -102,10 +104,19 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "(put)": lambda w: float(w.a["bytes"]),
 }
 
+# Wide sums: bins of twice the bytes, of the same rows.
+BYTES |= {f"sweep_{criterion}_wide": lambda w: 2.0 * swept(w) for criterion in CRITERIA}
+BYTES |= {
+    "histogram_wide": lambda w: w.rows * 4.0 * (w.a["n_words"] + 1 + w.a["n_channels"]) + 2.0 * w.nodes,
+    "leaf_sums_wide": BYTES["leaf_sums"],
+}
+
 # Additions in shared memory.
 ADDS: dict[str, Callable[[Work], float]] = {
     "histogram": lambda w: w.kept * w.rows * w.features * w.a["n_channels"],
+    "histogram_wide": lambda w: 2.0 * w.kept * w.rows * w.features * w.a["n_channels"],
     "leaf_sums": lambda w: 2.0 * w.a["n_rows"] * w.a["n_classes"],
+    "leaf_sums_wide": lambda w: 4.0 * w.a["n_rows"] * w.a["n_classes"],
     "count_codes": lambda w: float(w.a["codes"]),
 }
 

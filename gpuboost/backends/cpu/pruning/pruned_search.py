@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Siblings
@@ -18,11 +15,18 @@ from gpuboost.backends.cpu.pruning.growth import ADDED_HEAVY, ADDED_LIGHT, BATCH
 from gpuboost.backends.cpu.pruning.heavy import RowSplit, sort_rows
 from gpuboost.backends.cpu.pruning.search import BlockSearch, Memory, search_blocks
 from gpuboost.backends.cpu.resources import CpuResources, Scratch
-from gpuboost.backends.cpu.search import Search, Work, histogram_layout, histograms_of, rows_of_pair, tree_of, trees_of
+from gpuboost.backends.cpu.search import (
+    Histograms,
+    Search,
+    Work,
+    histogram_layout,
+    histograms_of,
+    rows_of_pair,
+    tree_of,
+    trees_of,
+)
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
-
-Histograms = NDArray[np.int32]
 
 FEW = 4
 """Up to this many additions for each bin, histograms cost more than they save, see `gpuboost.backends.cpu.pruning.bounds`."""
@@ -101,8 +105,7 @@ class PrunedSearch(Search):
         self.counts += np.sum(self.map_trees(frontier, share, len(frontier.nodes) * n_rows), axis=0)
 
     def find_splits(self, frontier: Frontier, t: int, small: int, large: int) -> None:
-        work, tree = frontier.work, tree_of(frontier, t)
-        histograms: NDArray[Any] = histograms_of(self.resources, frontier, t)  # of int32: wide growths are not pruned
+        work, tree, histograms = frontier.work, tree_of(frontier, t), histograms_of(self.resources, frontier, t)
         columns, parent = work.columns, int(frontier.current[t])
         whole = self.split
         split = RowSplit(of_tree(whole.mass, t), of_tree(whole.level, t), whole.stops[t], whole.heavy[t])
@@ -198,7 +201,7 @@ class Expansion:
         return int(sum(found))
 
 
-def memory_of(scratch: Scratch, columns: Columns, histograms: NDArray[Any], counts: IntArray, n_parts: int) -> Memory:
+def memory_of(scratch: Scratch, columns: Columns, histograms: Histograms, counts: IntArray, n_parts: int) -> Memory:
     """Return scratch for one thread, or for ``n_parts`` blocks of features at the same time."""
     n_blocks, _, width = columns.blocks.shape
     n_channels, n_features = histograms.shape[2], n_blocks * width
