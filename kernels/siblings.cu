@@ -1,7 +1,15 @@
 // The histograms of two siblings, where rows are divided among workers: of the one that was counted the sums have come from all workers,
 // the other one's are the parent's minus these. Exact, because they are integers.
 //
-// Limit: memory. A cell takes two reads and four writes, 24 bytes, of int64 sums 48.
+// siblings, siblings_wide   grid (any, n_trees), block 256.
+//
+// counted   int32 (wide: int64) [n_trees][n_cells]: the sums of the node that was counted in each tree
+// places    int32 [n_trees][3]: the slot of the parent's sums (-1: the node is the root); whether the node is the left child (0), the right
+//           one (1) or there is none (-1); the slot that it takes. Its sibling takes the parent's
+// kept      [n_slots][n_trees][n_cells]
+// children  [2][n_trees][n_cells]: gets the left children's sums, or the roots', and the right children's
+//
+// Limit: two reads and four writes a cell, 24 bytes, wide 48: MNIST on two cards (70,000 bins x 10 channels) 17 MB = 5 us at 3.35 TB/s.
 
 #include "sizes.cuh"
 
@@ -26,9 +34,6 @@ take_siblings(const Sum* __restrict__ counted, const int* __restrict__ places, S
     }
 }
 
-// `counted`, [n_trees][n_cells], are the sums of the node that was counted in each tree. `places`, [n_trees][3], says in which slot of
-// `kept`, [n_slots][n_trees][n_cells], the parent's lie (-1: the node is the root), whether the node is the left child (0), the right one
-// (1), or there is none (-1), and which slot it takes. `children`, [2][n_trees][n_cells], gets the left children's and the right ones'.
 extern "C" __global__ void __launch_bounds__(256)
 siblings(const int* __restrict__ counted, const int* __restrict__ places, int* __restrict__ kept, int* __restrict__ children, i64 n_cells)
 {

@@ -45,8 +45,8 @@ class CudaDivided(CudaGrowth):
             first = next(r for r, (one, _) in enumerate(told) if one == other)
             if first != rank:
                 raise DeviceUnavailableError(
-                    f"workers {first} and {rank} use the same CUDA device ({self.device} there). Give every worker one of its "
-                    "own: dask-cuda's LocalCUDACluster does, or CUDA_VISIBLE_DEVICES; a single process uses all of a device"
+                    f"workers {first} and {rank} use the same CUDA device ({self.gpu.label} there). Give every worker one "
+                    "of its own: dask-cuda's LocalCUDACluster does, or CUDA_VISIBLE_DEVICES. One process uses all of a device"
                 )
         if not kind or any(other != kind for _, other in told):
             return  # through the hosts
@@ -98,7 +98,7 @@ class CudaDivided(CudaGrowth):
             super().find_own_splits(frontier, chosen, division, peers, what)  # type: ignore[misc]
             return
         trees = np.flatnonzero(chosen >= 0)
-        sides = np.full(len(chosen), -1, np.int32)
+        sides = np.full(len(chosen), -1, np.int64)
         sides[trees] = np.where(chosen[trees] > 0, (chosen[trees] + 1) % 2, 0)  # left children have odd numbers
         own = self._summed(frontier, sides, division, peers, what)
         self._sweep_own(frontier, self._siblings(frontier, sides, own), division.features_of(peers.rank))
