@@ -7,7 +7,6 @@ are settled on everywhere. `gpuboost.backends.sharded` is the only caller.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,34 +39,43 @@ class DividedGrowth(Backend):
     def set_roots(self, frontier: Frontier, totals: IntArray, sum_abs: IntArray | None) -> None:
         """Write what `roots` returns, for all rows of a training."""
 
+    def divide(self, frontier: Frontier, parents: IntArray) -> None:
+        """Divide node ``parents[t]`` of every tree t, but where that is -1, as `pop_best_leaf` and `partition` do."""
+        trees = np.flatnonzero(parents >= 0)
+        frontier.nodes[trees, parents[trees], LEFT] = 2 * frontier.step + 1
+        frontier.current[:] = parents
+        frontier.step += 1
+        self.partition(frontier)
+
     @abstractmethod
     def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[Any]:
         """Return the histograms of node ``chosen[t]`` of every tree t, but where that is -1, over the rows that are here.
 
-        Integers, shape (n_bins, n chosen, C). A bin that `judge` recovers from a node's total may be left out, as 0.
+        They are roots, or children of the nodes that were divided last. Integers, shape (n_bins, n chosen, C). A bin that
+        `judge` recovers from a node's total may be left out, as 0.
         """
 
     @abstractmethod
-    def judge(self, frontier: Frontier, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]) -> None:
+    def judge(
+        self, frontier: Frontier, parents: IntArray, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]
+    ) -> None:
         """Find the best classifiers of the nodes ``chosen`` and of their siblings, as `find_splits` does, in few features.
 
         ``sums`` are those of `count` of all workers, for the bins of the features ``features[0] .. features[1] - 1``. A
-        sibling's histogram is that of the parent, which an earlier call has been given, minus these.
+        sibling's histogram is that of the parent, which an earlier call has been given, minus these. Roots have no parent, -1,
+        and no sibling.
         """
 
-    def tables(self, frontier: Frontier) -> tuple[IntArray, IntArray, IntArray]:
-        """Return host copies or views of ``nodes``, ``edges`` and ``current``."""
-        return frontier.nodes, frontier.edges, frontier.current
+    def set_splits(self, frontier: Frontier, nodes: slice, splits: IntArray, edges: IntArray) -> None:
+        """Write the best splits of nodes: `SPLIT` (T, n, 4), and the edges (T, n, C)."""
+        frontier.nodes[:, nodes, SPLIT] = splits
+        frontier.edges[:, nodes] = edges
 
-    def set_splits(self, frontier: Frontier, nodes: Sequence[int], splits: IntArray, edges: IntArray) -> None:
-        """Write the best splits of nodes: `SPLIT` (T, len(nodes), 4), and the edges (T, len(nodes), C)."""
-        trees = range(len(splits))
-        frontier.nodes[np.ix_(trees, nodes, SPLIT)] = splits
-        frontier.edges[np.ix_(trees, nodes)] = edges
+    def set_nodes(self, frontier: Frontier, nodes: IntArray, totals: IntArray, edges: IntArray) -> None:
+        """Write all of a node table, for `node_of_rows` and for those who read it."""
+        frontier.nodes[:], frontier.totals[:], frontier.edges[:] = nodes, totals, edges
 
 
-def left_children(nodes: IntArray, current: IntArray) -> IntArray:
-    """Return the left child of the current node of every tree, shape (T,); -1 where there is none."""
-    left = nodes[np.arange(len(nodes)), np.maximum(current, 0), LEFT]
-    children: IntArray = np.where((current >= 0) & (left > 0), left, -1)
-    return children
+def sibling(node: int) -> int:
+    """Return the other child of a node's parent: left children have odd numbers."""
+    return node + 1 if node % 2 else node - 1

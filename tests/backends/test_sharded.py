@@ -12,7 +12,8 @@ import pytest
 
 from gpuboost.backends.divided import DividedGrowth
 from gpuboost.backends.reference.backend import NumpyBackend
-from gpuboost.backends.sharded import Division, ShardedBackend
+from gpuboost.backends.sharded import ShardedBackend
+from gpuboost.backends.sharded_growth import Division
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster

@@ -6,7 +6,6 @@ smaller children on different sides, both sides are counted; only those that wer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
+from gpuboost.backends.cuda.gpu import GpuArray
 from gpuboost.backends.cuda.growth import LEFT_CHILD, N_COLUMNS, ROOT, CudaGrowth
 from gpuboost.backends.cuda.growth_work import work_of
 from gpuboost.backends.cuda.plan import Tile
-from gpuboost.backends.divided import SPLIT
-from gpuboost.backends.frontier import Frontier
+from gpuboost.backends.divided import SPLIT, sibling
+from gpuboost.backends.frontier import LEFT, Frontier
 
 
 class CudaDivided(CudaGrowth):
@@ -49,15 +49,22 @@ class CudaDivided(CudaGrowth):
         frontier.nodes = on_device[:, :, :N_COLUMNS]
         frontier.totals, frontier.edges = (on_device[:, :, N_COLUMNS + i * n_channels :][:, :, :n_channels] for i in (0, 1))
 
-    def tables(self, frontier: Frontier) -> tuple[IntArray, IntArray, IntArray]:
-        return *self.read_nodes(frontier), self.gpu.get(frontier.current)
-
-    def set_splits(self, frontier: Frontier, nodes: Sequence[int], splits: IntArray, edges: IntArray) -> None:
-        table, trees = self.gpu.get(work_of(frontier).table), range(len(splits))
-        table[np.ix_(trees, nodes, SPLIT)] = splits
-        first = N_COLUMNS + frontier.stats.n_channels
-        table[np.ix_(trees, nodes, range(first, first + edges.shape[2]))] = edges
+    def set_splits(self, frontier: Frontier, nodes: slice, splits: IntArray, edges: IntArray) -> None:
+        table = self.gpu.get(work_of(frontier).table)
+        table[:, nodes, SPLIT] = splits
+        table[:, nodes, N_COLUMNS + frontier.stats.n_channels :] = edges
         self._set_table(frontier, table)
+
+    def set_nodes(self, frontier: Frontier, nodes: IntArray, totals: IntArray, edges: IntArray) -> None:
+        self._set_table(frontier, np.concatenate([nodes, totals, edges], axis=2))
+
+    def divide(self, frontier: Frontier, parents: IntArray) -> None:
+        table, trees = self.gpu.get(work_of(frontier).table), np.flatnonzero(parents >= 0)
+        table[trees, parents[trees], LEFT] = 2 * frontier.step + 1
+        self._set_table(frontier, table)
+        frontier.current = self.gpu.put(parents)
+        frontier.step += 1
+        self.partition(frontier)
 
     def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[Any]:
         trees = np.flatnonzero(chosen >= 0)
@@ -77,33 +84,36 @@ class CudaDivided(CudaGrowth):
                 sums[:, own] = counted.transpose(1, 0, 2)
         return sums
 
-    def judge(self, frontier: Frontier, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]) -> None:
-        trees, is_root = np.flatnonzero(chosen >= 0).tolist(), frontier.step == 0
+    def judge(
+        self, frontier: Frontier, parents: IntArray, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]
+    ) -> None:
+        trees = np.flatnonzero(chosen >= 0).tolist()
+        is_root = chosen[trees[0]] == 0
         if is_root:
             self.sums = {(t, 0): sums[:, place] for place, t in enumerate(trees)}
         else:
-            parents, both = self.gpu.get(frontier.current), 4 * frontier.step - 1  # the sum of the children's numbers
             for place, t in enumerate(trees):
                 node, own = int(chosen[t]), sums[:, place]
-                self.sums[t, both - node] = self.sums.pop((t, int(parents[t]))) - own
+                self.sums[t, sibling(node)] = self.sums.pop((t, int(parents[t]))) - own
                 self.sums[t, node] = own
-        nodes = (0,) if is_root else (2 * frontier.step - 1, 2 * frontier.step)
-        histograms = np.zeros((len(nodes), work_of(frontier).n_trees, len(sums), sums.shape[2]), sums.dtype)
-        for member, node in enumerate(nodes):
-            for t in trees:
-                histograms[member, t] = self.sums[t, node]
-        self._judge(frontier, histograms, features)
+        n_members = 1 if is_root else 2
+        histograms = np.zeros((n_members, work_of(frontier).n_trees, len(sums), sums.shape[2]), sums.dtype)
+        for t in trees:
+            left = int(chosen[t]) - (not is_root and chosen[t] % 2 == 0)
+            for member in range(n_members):
+                histograms[member, t] = self.sums[t, left + member]
+        current = self.gpu.put(np.where(chosen >= 0, parents, -1))
+        self._judge(frontier, current, histograms, features)
 
-    def _judge(self, frontier: Frontier, histograms: NDArray[Any], features: tuple[int, int]) -> None:
+    def _judge(self, frontier: Frontier, current: GpuArray, histograms: NDArray[Any], features: tuple[int, int]) -> None:
         """Sweep the roots, or both children in every tree, from histograms (nodes, n_trees, n_bins, C) of few features."""
         work, columns = work_of(frontier), work_of(frontier).columns.host
         first, stop = np.searchsorted(columns.features, features).tolist()
         first_bin, n_bins = int(columns.offsets[features[0]]), histograms.shape[2]
         plan = replace(work.plan, tiles=(Tile(0, 0, first, stop - first, first_bin, max(n_bins, 1)),), kept=False)
-        own = Frontier(
-            **{**vars(frontier), "work": replace(work, plan=plan, histograms=self.gpu.put(histograms).view(np.int32))}
-        )
-        member = ROOT if frontier.step == 0 else LEFT_CHILD
+        work = replace(work, plan=plan, histograms=self.gpu.put(histograms).view(np.int32))
+        own = Frontier(**{**vars(frontier), "current": current, "work": work})
+        member = ROOT if len(histograms) == 1 else LEFT_CHILD
         if first > 0:  # a launch that begins with the first feature starts from the constant classifier
             self._sweep(own, Tile(0, 0, 0, 0, 0, 1), member)
         self._sweep(own, plan.tiles[0], member)
