@@ -176,7 +176,7 @@ def test_a_training_goes_on_with_the_workers_that_are_left(client: Client, tmp_p
     X = rng.normal(size=(90, 3))
     y = (X[:, 0] + rng.normal(size=90) > 0).astype(int)
     estimator = gpuboost.AdaBoostMHClassifier(n_estimators=8, device="numpy")
-    data = Data(client, [(placed(client, X, allow_other_workers=True), da.from_array(y, chunks=30), None)], 60)
+    data = Data(client, [(placed(client, X, allow_other_workers=True), da.from_array(y, chunks=30), None)], Options())
     keep = gpuboost.Checkpoint(tmp_path / "model", every=3) if with_checkpoint else None
     with pytest.warns(RuntimeWarning, match="trying again on the workers that are left"):
         model = fit_with_retries(data, estimator, Options(), 1, keep, DiesOnce(1, 5, str(tmp_path / "died")))
@@ -199,7 +199,7 @@ def test_data_that_went_with_a_worker_are_an_error(client: Client, tmp_path: Pat
     X, y = np.arange(90.0).reshape(30, 3), np.arange(30) % 2
     where = addresses(client)
     parts = placed(client, X) if are_computed else [client.scatter(X[:10], workers=[at], hash=False) for at in where]
-    data = Data(client, [(parts, da.from_array(y, chunks=10), None)], 0.5)
+    data = Data(client, [(parts, da.from_array(y, chunks=10), None)], Options(start_within=0.5))
     message = "no worker may compute" if are_computed else "was only in the memory of a worker that has gone"
     with pytest.warns(RuntimeWarning), pytest.raises(RuntimeError, match=message):
         fit_with_retries(data, Anything(), Options(), 1, None, Rounds(20, 1, 5, "SIGKILL"))
