@@ -32,7 +32,7 @@ from tests.dask.stand_in import CountedPeers, Harmed
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the signals are those of POSIX")
 
 N_WORKERS = 3
-LOST_AFTER = 4.0
+LOST_AFTER = 6.0
 """Seconds; more than a busy machine keeps a worker from being heard of."""
 SECONDS = 2.0
 """Within which the client has the error; of a stopped worker, after LOST_AFTER."""
@@ -69,7 +69,6 @@ def moments() -> list[Any]:
 def three() -> Iterator[Client]:
     before = processes()
     with cluster(N_WORKERS, processes=True) as client:
-        assert fitted(client, addresses(client)) == expected()  # every worker has imported what it needs
         yield client
     assert processes() == before
 
@@ -77,9 +76,17 @@ def three() -> Iterator[Client]:
 @pytest.fixture
 def client(three: Client) -> Iterator[Client]:
     """Three workers, which are there again and at rest after each test."""
+    before = processes()
+    three.run(import_all)
     yield three
-    wait_until(lambda: len(addresses(three)) == N_WORKERS and is_at_rest(three), 30)
-    assert len(processes()) == N_WORKERS
+    wait_until(lambda: len(addresses(three)) == len(processes()) == N_WORKERS and is_at_rest(three), 30)
+    assert len(processes() & before) >= N_WORKERS - 1, "others than the one that came to harm were started anew"
+
+
+def import_all() -> None:
+    """Import what a training needs: a worker that is short of time and imports is not heard of meanwhile."""
+    import gpuboost.estimators.parts
+    import tests.dask.stand_in  # noqa: F401
 
 
 def fitted(client: Client, where: list[str], **options: Any) -> bytes:
