@@ -214,10 +214,10 @@ class Driver:
         """
         began = time.monotonic()
         while (waited := time.monotonic() - began) < seconds:
+            pending = {other for other, future in enumerate(self.futures) if not future.done()}  # first: errors may come now
             for other, future in enumerate(self.futures):
                 if future.status == "error" and not isinstance(future.exception(), WorkerLostError):
                     self._raise(other)
-            pending = {other for other, future in enumerate(self.futures) if not future.done()}
             has_time = pending and pending != {rank} and waited < GRACE_SECONDS
             if not pending or (not has_time and not self._is_there(rank)):
                 break

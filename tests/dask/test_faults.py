@@ -153,6 +153,31 @@ def test_a_training_ends_with_its_client(client: Client, tmp_path: Path) -> None
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("who", ["worker", "client"])
+def test_a_worker_or_the_client_is_closed_in_the_middle(tmp_path: Path, who: str) -> None:
+    """A worker that closes does not wait for the training's end: Dask would kill it after a time."""
+    path = tmp_path / "pid"
+    with cluster(2, processes=False) as client, Client(client.scheduler.address) as other:
+        closed = addresses(client)[0]
+
+        def close() -> None:
+            wait_until(path.exists)
+            if who == "worker":
+                client.sync(next(w for w in client.cluster.workers.values() if w.address == closed).close)
+            else:
+                other.close()
+
+        thread = threading.Thread(target=close)
+        thread.start()
+        with pytest.raises((WorkerLostError, RuntimeError), match=closed if who == "worker" else "by somebody else|closed"):
+            train(other, Rounds(100_000, 1, 5, "", str(path)))
+        began = time.monotonic()
+        thread.join()
+        assert time.monotonic() - began < 5
+        wait_until(lambda: is_at_rest(client))
+
+
+@pytest.mark.exhaustive
 def test_an_interrupt_of_the_client_ends_the_training(client: Client, tmp_path: Path) -> None:
     path = tmp_path / "pid"
 

@@ -7,7 +7,6 @@ training, and the next one makes the model of one process, byte for byte.
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +52,7 @@ class Moment(NamedTuple):
 
 
 def moments() -> list[Any]:
-    """Ten of each harm, one in every tenth of a training; the first, a middle and the last of one kind each are not exhaustive."""
+    """Ten of each harm, one in every tenth of a training. One of each, at the end, in the middle or first, is not exhaustive."""
     found = []
     for kind, harm in enumerate(("SIGKILL", "SIGSTOP", "raise")):
         rng = np.random.default_rng(kind)
@@ -85,15 +84,15 @@ def client(three: Client) -> Iterator[Client]:
 
 def import_all() -> None:
     """Import what a training needs: a worker that is short of time and imports is not heard of meanwhile."""
-    import gpuboost.estimators.parts
-    import tests.dask.stand_in  # noqa: F401
+    import gpuboost.estimators.parts  # noqa: F401
 
 
 def fitted(client: Client, where: list[str], **options: Any) -> bytes:
     """The model file of a training on some workers, each of which has as many rows."""
     blocks = zip(np.array_split(X, len(where)), np.array_split(Y, len(where)), where, strict=True)
     parts = [
-        [client.submit(np.copy, one, workers=[at], allow_other_workers=True, pure=False) for one in (x, y)] for x, y, at in blocks
+        [client.submit(np.copy, one, workers=[at], allow_other_workers=True, pure=False) for one in (x, y)]
+        for x, y, at in blocks
     ]
     model = gpuboost.dask.fit(client, [x for x, _ in parts], [y for _, y in parts], **FEW | options)
     return bytes(to_bytes(model))
@@ -118,9 +117,7 @@ def n_calls() -> int:
 
 
 @pytest.mark.parametrize("moment", moments())
-def test_harm(
-    client: Client, moment: Moment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Any
-) -> None:
+def test_harm(client: Client, moment: Moment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Any) -> None:
     where = addresses(client)[: moment.n_workers]
     kind = ZeroDivisionError if moment.harm == "raise" else WorkerLostError
     path = tmp_path / "harm"

@@ -1,7 +1,7 @@
 """Each of the decisions that a worker could take by its own rows alone is taken so: an error says within a second where.
 
-The list is that of all that looks at rows on the host. `test_careless_workers` leaves out every exchange of some trainings; here
-each decision has a training in which it matters, and the words of its error.
+The list is that of all that looks at rows on the host. `test_careless_workers` leaves out every exchange of some trainings;
+here each decision has a training in which it matters, and the words of its error.
 """
 
 from __future__ import annotations
@@ -104,9 +104,7 @@ DECISIONS = {
         "whether weights are real", "whether weights are real, decided as", weight=OF_EQUAL_ONES
     ),
     "6 the scale of the weights": Decision("largest weight", "scale of the weights, decided as", weight=REAL),
-    "7 the smallest leaf": Decision(
-        "sum of the rows' counts", "smallest leaf, decided as", mh(min_weight_fraction_leaf=0.1)
-    ),
+    "7 the smallest leaf": Decision("sum of the rows' counts", "smallest leaf, decided as", mh(min_weight_fraction_leaf=0.1)),
     "8 the weight of a watched set": Decision("weight of a set", "weight of a set, decided as"),
     "9 the scores of a constant model": Decision(
         "weights of the classes", "scores of a constant model, decided as", X=np.ones((60, 4))
@@ -127,7 +125,9 @@ DECISIONS = {
     ),
     "16 which rows are held out": Decision("rows by class", "rows to hold out, decided as", mh(early_stopping=True)),
     "17 the seed": Decision("seed", "seed, decided as", mh(random_state=None, subsample=0.5)),
-    "18 the end that a callback asks for": Decision("who asks to stop", "its end|digest of the model", mh(callbacks=[stop_now])),
+    "18 the end that a callback asks for": Decision(
+        "who asks to stop", "its end|digest of the model", mh(callbacks=[stop_now])
+    ),
     "19 whether any row has a weight": Decision(
         "rows with a weight",
         "leave no row with a weight",
