@@ -225,3 +225,12 @@ class CountedPeers:
 
     def reduce_scatter(self, array: Any, bounds: Any, what: str) -> Any:
         return self._meet("reduce_scatter", array, bounds, what)
+
+
+def partition_of_harm(block: Any, harm: str, path: str) -> Any:
+    """Return the block, unless it is the first time: then the worker comes to harm."""
+    if not Path(path).exists():
+        Path(path).write_text(str(os.getpid()), encoding="utf-8")
+        os.kill(os.getpid(), getattr(signal, harm))
+        time.sleep(0.1)
+    return block
