@@ -182,7 +182,11 @@ class Driver:
             if isinstance(error, WorkerLostError):
                 self._lose(error.worker, f"it was {self._name_of(error.worker)}", error.what, OWN_END_SECONDS)
             self._raise(rank)
-        else:
+        else:  # Dask cancels the tasks whose data were only in the memory of a worker that has gone
+            known = silences(self.client) if self.client.status == "running" else self.workers
+            for lost, address in enumerate(self.workers):
+                if address not in known:
+                    self._lose(lost, f"{address} has left the cluster")
             raise RuntimeError(f"the task of worker {rank} ({self.workers[rank]}) was {future.status} by somebody else")
 
     def _fetch(self) -> bytes:
@@ -219,13 +223,10 @@ class Driver:
                 if future.status == "error" and not isinstance(future.exception(), WorkerLostError):
                     self._raise(other)
             has_time = pending and pending != {rank} and waited < GRACE_SECONDS
-            if not pending or (not has_time and not self._is_there(rank)):
+            if not pending or (not has_time and self._name_of(rank) not in silences(self.client)):
                 break
             time.sleep(0.02)
         raise WorkerLostError(rank, what, how)
-
-    def _is_there(self, rank: int) -> bool:
-        return rank < len(self.workers) and self.workers[rank] in silences(self.client)
 
     # ---- the start -----------------------------------------------------------------------------------------------------------
 

@@ -207,7 +207,7 @@ def test_who_is_silent_is_lost(n_entries: int) -> None:
     error = with_impostor(lambda peers: peers.sum(np.ones(n_entries, np.int64), "a"), lambda _: None, lost_after=0.5)
     assert isinstance(error, WorkerLostError)
     assert error.worker == 1
-    assert 0.5 <= time.monotonic() - started < 2
+    assert 0.5 <= time.monotonic() - started < 10
 
 
 def test_without_a_limit_a_worker_may_take_its_time() -> None:
@@ -370,6 +370,7 @@ def test_another_thread_can_end_it(where: str) -> None:
                 is_there.set()
                 assert has_ended.wait(20)
                 try:
+                    links.sum(ONE, "a")  # for which worker 0 may have sent what it takes
                     links.sum(ONE, "a")
                 except WorkerLostError as error:
                     told.append(str(error))
