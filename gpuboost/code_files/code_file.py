@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,9 @@ from gpuboost.binning.codes import N_CODES
 from gpuboost.binning.stored import WIDTHS
 from gpuboost.boosters.base import Problem
 from gpuboost.code_files.container import Container, refuse
-from gpuboost.code_files.writer import BINS, CODES, COUNTS, ENOUGH_DISTINCT, TARGET, WEIGHTS, write_code_file
+from gpuboost.code_files.cuts import ChosenCuts, GivenCuts
+from gpuboost.code_files.row_files import ENOUGH_DISTINCT
+from gpuboost.code_files.writer import BINS, CODES, COUNTS, TARGET, WEIGHTS, write_code_file
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.parameters import check_bool, check_integer
 from gpuboost.inputs.samples import Sample
@@ -71,6 +73,11 @@ class CodeFile:
     >>> file  # doctest: +ELLIPSIS
     <CodeFile '...iris.codes': 150 rows, 4 features, 3 classes>
     >>> model = gpuboost.fit(file, n_estimators=20)
+
+    Rows to watch have the cuts of the training:
+
+    >>> watched = gpuboost.CodeFile.write(load_iris(return_X_y=True), folder.name + "/watched.codes", cuts_of=file)
+    >>> model = gpuboost.fit(file, eval_set=watched, early_stopping=True)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -109,14 +116,16 @@ class CodeFile:
         columns: Sequence[str] | None = None,
         shuffle: int | None = None,
         max_bins: int = MAX_VALUE_BINS,
+        cuts_of: CodeFile | None = None,
         n_jobs: int | None = None,
+        memory_mb: int = 256,
     ) -> Self:
         """Write a code file.
 
         The source is read once. Its values are kept meanwhile in a file without a name in the folder of ``path``, which takes
-        4 or 8 bytes a value (1 or 2 if all are small integers), and is gone at the end, also if the process is killed. In
-        memory are labels and weights, and a column at a time while it is sorted: together 24 bytes a row of small integers
-        without weights, and less than 110 of float64 with real weights.
+        4 or 8 bytes a value (1 or 2 if all are small integers), and is gone at the end, also if the process is killed. So are
+        labels and weights. What is in memory does not grow with the number of rows: columns that are too long for it are read
+        several times, some rows at a time, until their cuts are known.
 
         Parameters
         ----------
@@ -129,8 +138,14 @@ class CodeFile:
             See `gpuboost.streams.as_source`. They name columns of files; ``shuffle`` is the seed of another order.
         max_bins : int, default 255
             Bins of a feature, as of the estimator that shall be trained.
+        cuts_of : CodeFile, optional
+            A training set whose cuts, and ``max_bins``, this file is to have, so that it can be in the `eval_set` of a training
+            on that one. It must have the same columns.
         n_jobs : int or None
             Threads.
+        memory_mb : int, default 256
+            So many megabytes (2**20 bytes) may be taken to choose the cuts, beside what the source needs. The file does not
+            depend on it.
 
         Returns
         -------
@@ -146,8 +161,14 @@ class CodeFile:
             If the file cannot be written.
         """
         check_integer("max_bins", max_bins, 2, MAX_VALUE_BINS)
+        memory = check_integer("memory_mb", memory_mb, 1) << 20
+        if cuts_of is not None and not isinstance(cuts_of, CodeFile):
+            raise TypeError(f"cuts_of must be a CodeFile, got a {type(cuts_of).__name__}")
         options = {"target": target, "weight": weight, "columns": columns, "shuffle": shuffle}
-        write_code_file(as_source(source, **options), path, max_bins, n_jobs)  # type: ignore[arg-type]
+        cuts: ChosenCuts | GivenCuts = ChosenCuts(max_bins, memory)
+        if cuts_of is not None:
+            cuts = GivenCuts(cuts_of.bin_mapper, cuts_of.max_bins, cuts_of.feature_names, cuts_of.path)
+        write_code_file(as_source(source, **options), path, cuts, n_jobs)  # type: ignore[arg-type]
         return cls(path)
 
     @property
@@ -192,6 +213,18 @@ class CodeFile:
         order = RowOrder.alone(self.n_rows)
         return StoredSample(self, np.zeros(0, np.intp), target, weights, order), LabelEncoder(self.classes, False)
 
+    def watched_sample(self, encoder: LabelEncoder, name: str) -> StoredSample:
+        """Return the rows as what estimators watch, with the classes of their training; ``name`` is for messages.
+
+        Raises
+        ------
+        ValueError
+            If there is a label that is no class of the training.
+        """
+        number = encoder.encode(self.classes, f"y of {name}")
+        sample, _ = self.sample()
+        return replace(sample, target=number[sample.target])
+
     def matrix(self) -> StoredMatrix:
         """Return the codes, which have the file open."""
         counts, mapper = self._container.array(COUNTS, "<i8", (self.n_features, N_CODES)), self.bin_mapper
@@ -223,6 +256,8 @@ class StoredSample(Sample):
 
     def problem(self, backend: Backend, mapper: BinMapper, encoder: LabelEncoder) -> tuple[Problem, bool]:
         if mapper.digest() != self.X.bin_mapper.digest():
-            raise ValueError(f"the model that is continued has other cuts than {self.X.path!r}")
+            raise ValueError(
+                f"{self.X.path!r} has other cuts than the model that is trained; write it with cuts_of, the training file"
+            )
         data = backend.load(self.X.matrix())
         return Problem(backend, data, *self.labels(encoder), self.order), bool(backend.usable(data).any())

@@ -27,7 +27,6 @@ from gpuboost.code_files import writer
 
 folder, room = sys.argv[1], {ROOM}
 stored.CHUNK_BYTES = writer.STEP_BYTES = 1 << 19
-writer.COLUMN_BYTES = 4 << 20
 
 def fit(name, n_estimators):
     file = gpuboost.CodeFile(os.path.join(folder, name))
@@ -39,7 +38,7 @@ def rows(size):
         yield rng.integers(0, 9, (20, {N_FEATURES}), np.uint8), rng.integers(0, 2, 20)
 
 def write(name, size):
-    return gpuboost.CodeFile.write(rows(size), os.path.join(folder, name), max_bins={MAX_BINS}, n_jobs=1)
+    return gpuboost.CodeFile.write(rows(size), os.path.join(folder, name), max_bins={MAX_BINS}, n_jobs=1, memory_mb=4)
 
 write("small", 2)
 fit("small", 2)  # imports and compiles what the rest needs
