@@ -198,7 +198,7 @@ class Lightgbm:
 
             def group(self, number: int) -> np.ndarray:
                 if self.held[0] != number:
-                    self.held = number, next(row_groups(path, [number]))[0]
+                    self.held = number, next(row_groups(path, [number]))[0].astype(np.float64)
                 return self.held[1]
 
             def __getitem__(self, rows: Any) -> np.ndarray:

@@ -52,6 +52,8 @@ class CodeFile:
     feature_names : list or None
     classes : ndarray, shape (n_classes,)
         The sorted labels.
+    target : str or None
+        The column of the labels, where they came from a column with a name.
     max_bins : int
         What the cuts were chosen with.
     bin_mapper : BinMapper
@@ -91,6 +93,9 @@ class CodeFile:
     def _read_content(self, content: dict[str, Any]) -> None:
         self.classes: NDArray[Any] = decode_labels(content["classes"])
         self.feature_names: list[Any] | None = decode(content["feature_names"], {})
+        self.target: str | None = content["target"]
+        if not (self.target is None or isinstance(self.target, str)):
+            raise TypeError("its target is no text")
         self.max_bins = check_integer("max_bins", content["max_bins"], 2, MAX_VALUE_BINS)
         self._n_distinct = check_integer("n_distinct", content["n_distinct"], 1, ENOUGH_DISTINCT)
         self._is_weighted = check_bool("weighted", content["weighted"])
@@ -165,11 +170,18 @@ class CodeFile:
         if cuts_of is not None and not isinstance(cuts_of, CodeFile):
             raise TypeError(f"cuts_of must be a CodeFile, got a {type(cuts_of).__name__}")
         options = {"target": target, "weight": weight, "columns": columns, "shuffle": shuffle}
-        cuts: ChosenCuts | GivenCuts = ChosenCuts(max_bins, memory)
-        if cuts_of is not None:
-            cuts = GivenCuts(cuts_of.bin_mapper, cuts_of.max_bins, cuts_of.feature_names, cuts_of.path)
-        write_code_file(as_source(source, **options), path, cuts, n_jobs)  # type: ignore[arg-type]
+        cuts = ChosenCuts(max_bins, memory) if cuts_of is None else cuts_of.given_cuts()
+        write_code_file(as_source(source, **options), path, cuts, n_jobs, target)  # type: ignore[arg-type]
         return cls(path)
+
+    def given_cuts(self) -> GivenCuts:
+        """Return the cuts as those of another file that is to be written."""
+        return GivenCuts(self.bin_mapper, self.max_bins, self.feature_names, self.path)
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of the file, as hexadecimal digits."""
+        return self._container.sha256
 
     @property
     def shape(self) -> tuple[int, int]:

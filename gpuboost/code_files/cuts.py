@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gpuboost.binning import BinMapper
@@ -139,5 +140,5 @@ class SpooledColumns:
         for rows, values in self._spool.chunks(self._first + lowest, self._first + stop, self._chunk_rows):
             units = None if self._weights is None else self._weights.units(rows)
             own = values if len(wanted) == len(values) else values[[c - lowest for c in wanted]]
-            found = each_column(own.T, None, lambda column, units=units: Entries.of(column, units), self._n_threads)
+            found = each_column(own.T, None, partial(Entries.of, units=units), self._n_threads)
             yield dict(zip(wanted, found, strict=True))

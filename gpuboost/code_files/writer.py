@@ -37,8 +37,14 @@ CODES, TARGET, WEIGHTS, COUNTS = "codes", "target", "weights", "code_counts"
 BINS = {"cut_values": "<f8", "cut_offsets": "<i8", "has_missing": "|b1"}
 
 
-def write_code_file(source: Source, path: str | os.PathLike[str], cuts: ChosenCuts | GivenCuts, n_jobs: int | None) -> None:
-    """Write a code file, see `gpuboost.CodeFile.write`."""
+def write_code_file(
+    source: Source,
+    path: str | os.PathLike[str],
+    cuts: ChosenCuts | GivenCuts,
+    n_jobs: int | None,
+    target: str | None = None,
+) -> None:
+    """Write a code file, see `gpuboost.CodeFile.write`; ``target`` is the name of the labels' column."""
     if isinstance(source, OracleSource):
         raise ValueError("a function that draws rows never ends: give a generator of as many batches as the file shall have")
     if os.path.isdir(path):
@@ -58,6 +64,7 @@ def write_code_file(source: Source, path: str | os.PathLike[str], cuts: ChosenCu
             "gpuboost": __version__,
             "classes": encode_labels(encoder.classes, "a class label"),
             "feature_names": None if names is None else encode(list(names), "a column name", {}),
+            "target": target,
             "max_bins": cuts.max_bins,
             "cuts": mapper.digest(),
             "weighted": weights is not None,
