@@ -41,7 +41,6 @@ LIBRARIES = (
     "gpuboost MART, in memory",
     "xgboost, external memory, depth-wise",
     "xgboost, external memory, loss-guide",
-    "xgboost, in memory, loss-guide",
     "lightgbm, sequence and binary file",
 )
 
@@ -92,7 +91,7 @@ def whole(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(Xs), np.concatenate(ys)
 
 
-# The libraries. Each prepares in one process, and trains in another on what that has left, if it leaves something.
+# The libraries. Each prepares, and then trains.
 
 
 class Gpuboost:
@@ -116,8 +115,6 @@ class Gpuboost:
             self.gpuboost.CodeFile.write(self.job["path"], self.file, target="label", n_jobs=1)
 
     def train(self) -> list[float]:
-        if self.in_memory and self.X is None:
-            self.prepare()
         times: list[float] = []
         data = (self.X, self.y) if self.in_memory else (self.gpuboost.CodeFile(self.file),)
         note = [lambda *_: times.append(time.process_time())]
@@ -141,10 +138,6 @@ class Xgboost:
         self.matrix: Any = None
 
     def prepare(self) -> None:
-        if "in memory" in self.job["library"]:
-            self.matrix = self.xgboost.QuantileDMatrix(*whole(Path(self.job["path"])), nthread=1)
-            return
-
         class Groups(self.xgboost.DataIter):  # type: ignore[misc, name-defined]
             def __init__(self, path: Path, cache: str) -> None:
                 self.path = path
@@ -163,8 +156,6 @@ class Xgboost:
         self.matrix = self.xgboost.ExtMemQuantileDMatrix(groups, nthread=1)
 
     def train(self) -> list[float]:
-        if self.matrix is None:
-            self.prepare()  # its pages are those of one process
         times = [time.process_time()]
 
         class Note(self.xgboost.callback.TrainingCallback):  # type: ignore[misc, name-defined]
@@ -233,20 +224,19 @@ KINDS = {"gpuboost": Gpuboost, "xgboost": Xgboost, "lightgbm": Lightgbm}
 
 
 def measure(job: dict[str, Any]) -> dict[str, Any]:
-    """Prepare, or train, in this process."""
+    """Prepare and train in this process."""
     if job["kind"] == "sizes":
         return measure_size(job)
-    library = KINDS[job["library"].partition(",")[0].split()[0]](job)
-    if job["kind"] == "train" and isinstance(library, Xgboost):
-        library.prepare()
-    reset_peak()
-    before, started, wall = peak_bytes(), time.process_time(), time.perf_counter()
-    times = getattr(library, job["kind"])() or []
-    return {
-        "seconds": time.process_time() - started, "wall_seconds": time.perf_counter() - wall,
-        "peak": peak_bytes(), "peak_before": before,
-        "round_seconds": float(np.median(np.diff(times))) if len(times) > 1 else None,
-    }  # fmt: skip
+    library, found = KINDS[job["library"].partition(",")[0].split()[0]](job), {}
+    for step in ("prepare", "train"):
+        reset_peak()
+        before, started, wall = peak_bytes(), time.process_time(), time.perf_counter()
+        times = getattr(library, step)() or []
+        found[step] = {
+            "seconds": time.process_time() - started, "wall_seconds": time.perf_counter() - wall,
+            "peak": peak_bytes(), "peak_before": before,
+        }  # fmt: skip
+    return {**found, "round_seconds": float(np.median(np.diff(times)))}
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
@@ -271,8 +261,8 @@ def compare(options: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
                         "library": library, "classes": classes, "rows": options.rows, "rounds": options.rounds,
                         "leaves": options.leaves, "folder": folder, "path": str(path), "repeat": repeat,
                     }  # fmt: skip
-                    records += [run({**job, "kind": kind}) for kind in ("prepare", "train")]
-                    print(json.dumps(records[-2]), json.dumps(records[-1]), sep="\n", file=sys.stderr, flush=True)
+                    records.append(run({**job, "kind": "compare"}))
+                    print(json.dumps(records[-1]), file=sys.stderr, flush=True)
         text += f"\n{options.rows} rows, {options.columns} columns, {classes} classes, {options.leaves} leaves, one thread:\n\n"
         text += table([record for record in records if record["classes"] == classes])
     return records, text
@@ -287,14 +277,13 @@ def table(records: list[dict[str, Any]]) -> str:
         if failed:
             rows.append([library, failed, "", "", ""])
             continue
-        prepared, trained = ([record for record in own if record["kind"] == kind] for kind in ("prepare", "train"))
         n_rows = own[0]["rows"]
         rows.append([
             library,
-            f"{n_rows / 1e6 / median(one['seconds'] for one in prepared):.2f}",
-            f"{max(one['peak'] for one in prepared) / 2**20:.0f}",
-            f"{n_rows / 1e6 / median(one['round_seconds'] for one in trained):.2f}",
-            f"{max(one['peak'] for one in trained) / 2**20:.0f}",
+            f"{n_rows / 1e6 / median(one['prepare']['seconds'] for one in own):.2f}",
+            f"{max(one['prepare']['peak'] for one in own) / 2**20:.0f}",
+            f"{n_rows / 1e6 / median(one['round_seconds'] for one in own):.2f}",
+            f"{max(one['train']['peak'] for one in own) / 2**20:.0f}",
         ])  # fmt: skip
     head = ["", "million rows/s prepared", "peak MiB", "million rows/s in a round", "peak MiB"]
     return markdown(head, rows)

@@ -93,7 +93,7 @@ class CodeFile:
     def _read_content(self, content: dict[str, Any]) -> None:
         self.classes: NDArray[Any] = decode_labels(content["classes"])
         self.feature_names: list[Any] | None = decode(content["feature_names"], {})
-        self.target: str | None = content["target"]
+        self.target: str | None = content.get("target")
         if not (self.target is None or isinstance(self.target, str)):
             raise TypeError("its target is no text")
         self.max_bins = check_integer("max_bins", content["max_bins"], 2, MAX_VALUE_BINS)
@@ -219,7 +219,7 @@ class CodeFile:
         self.check()
         read, n_classes = self._container.array, len(self.classes)
         target = read(TARGET, "<i4", (self.n_rows,))
-        weights = read(WEIGHTS, "<f8", (self.n_rows,)) if self._is_weighted else np.ones(self.n_rows)
+        weights = read(WEIGHTS, "<f8", (self.n_rows,)) if self._is_weighted else np.broadcast_to(1.0, self.n_rows)
         if not (target.min() >= 0 and target.max() < n_classes and (weights > 0).all() and (weights <= 1).all()):
             refuse(self.path, "was changed: it has labels or weights that cannot be")
         order = RowOrder.alone(self.n_rows)
