@@ -24,6 +24,9 @@ from gpuboost.streams import Step
 ENOUGH_DISTINCT = 2000
 """Distinct rows are counted up to this number, see `gpuboost.inputs.samples.Sample.n_distinct`."""
 
+DIGEST_BYTES = 1 << 20
+"""So many bytes of float64 are compared with the rows before at a time."""
+
 ROWS_AT_ONCE = 1 << 20
 
 
@@ -148,8 +151,10 @@ class RowLabels:
             self._numbers.append(number + self._n_labels)
             self._labels.append(labels)
             self._n_labels += len(labels)
-        if len(self._seen) < ENOUGH_DISTINCT:
-            self._seen |= row_digests(X)
+        at_once = max(1, DIGEST_BYTES // (8 * X.shape[1]))
+        for first in range(0, len(X), at_once):
+            if len(self._seen) < ENOUGH_DISTINCT:
+                self._seen |= row_digests(X[first : first + at_once])
         return X
 
     @property

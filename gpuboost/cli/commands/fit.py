@@ -102,11 +102,8 @@ def fit(
     check_algorithm(algorithm)
     parameters = parse(settings, algorithm)
     others = {"--target-file": target_file, "--no-header": no_header, "--cost-matrix": cost_matrix, "--valid": valid}
-    of_streams = {"--class": named, "--shuffle": shuffle}
-    if has_codes := is_code_file(data):
-        check_code_file(data[0], {**others, **of_streams, "--stream": stream, "--weight": weight, "--drop": drop})
-    else:
-        check_stream(stream, data, algorithm, parameters, {**others, **of_streams})
+    more = {"--class": named, "--shuffle": shuffle, "--weight": weight, "--drop": drop}
+    check_kind(stream, data, algorithm, parameters, {**others, **more})
     check_outputs(out, bool(checkpoint or resume), (*data, target_file, valid, cost_matrix))
     if target_file and valid:
         raise click.UsageError("--valid needs its own labels: with --target-file, put X and y into .npz files instead")
@@ -114,7 +111,7 @@ def fit(
     reading = Reading(not no_header, missing, printer.note)
     columns: dict[str, Any] = {"target": target, "weight": weight, "drop": drop}
     sets: Sets | StreamSets | CodeSets
-    if has_codes:
+    if is_code_file(data):
         sets = read_code_file(reading, data[0], valid, target, parameters)
     elif stream:
         sets = read_stream(reading, data, valid, parameters, **columns, named=named, shuffle=shuffle)
@@ -131,6 +128,14 @@ def fit(
     run = Run(estimator, sets, record, out, every, printer)
     run.start(resume)
     printer.result(*run.train())
+
+
+def check_kind(stream: bool, data: Sequence[str], algorithm: str, parameters: dict[str, Any], others: dict[str, Any]) -> None:
+    """Raise a usage error if options do not go together with what is to be read."""
+    if is_code_file(data):
+        check_code_file(data[0], {**others, "--stream": stream})
+    else:
+        check_stream(stream, data, algorithm, parameters, others)
 
 
 def check_outputs(out: str, has_checkpoint: bool, read: Sequence[str | None]) -> None:

@@ -80,8 +80,8 @@ def route(lo: int, hi: int, bounds: Array, blocks: Array, cuts: Cuts, node_of_ro
                 place = np.uint64(cuts.place[child])
             rows[place, np.uint64(cursor[place])] = i
             cursor[place] += 1
-        for place in range(n_places):
-            ends[piece, place] = cursor[place]
+        for k in range(n_places):
+            ends[piece, k] = cursor[k]
 
 
 @compiled
