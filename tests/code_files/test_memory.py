@@ -88,15 +88,17 @@ import os, resource, sys
 sys.modules["pandas"] = sys.modules["pyarrow"] = None  # which scikit-learn loads if they are there
 import numpy as np
 import gpuboost
+from gpuboost.code_files import writer
 
-N_FEATURES, BLOCK_ROWS, ROOM = 4000, 2000, 48 << 20
+writer.STEP_BYTES = 1 << 20
+N_FEATURES, BLOCK_ROWS, ROOM = 8000, 500, 100 << 20  # for 280,000 rows, which take about 140 bytes each
 parameters = dict(device="cpu", n_jobs=1, n_estimators=3, max_leaf_nodes=4, max_bins=9)
 
 def rows(n_blocks):
     for block in range(n_blocks):
         rng = np.random.default_rng(block)
         X = np.zeros((BLOCK_ROWS, N_FEATURES), np.uint8)
-        X[np.arange(BLOCK_ROWS)[:, None], rng.integers(0, N_FEATURES, (BLOCK_ROWS, 60))] = rng.integers(1, 9, (BLOCK_ROWS, 60))
+        X[np.arange(BLOCK_ROWS)[:, None], rng.integers(0, N_FEATURES, (BLOCK_ROWS, 99))] = rng.integers(1, 9, (BLOCK_ROWS, 99))
         X[:, :3] = rng.integers(0, 9, (BLOCK_ROWS, 3))
         yield X, (X[:, 0].astype(int) * X[:, 1] + X[:, 2] + rng.integers(0, 9, BLOCK_ROWS)) // 9 % 3
 
@@ -128,7 +130,7 @@ print(gpuboost.fit(X, np.concatenate(y), **parameters).ensemble_.digest())
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="limits and sizes of Linux")
 def test_codes_four_times_the_address_space_of_the_process(tmp_path: Path) -> None:
-    """They are written and trained on below the limit. Takes about 2 GB of disk, and 6 GB of memory for the rows in memory."""
+    """They are written and trained on below the limit. Takes 5 GB of disk, and 7 GB of memory for the rows in memory."""
     few = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
 
     def words_of(script: str, *arguments: str) -> list[str]:
