@@ -2,10 +2,12 @@
 
     python benchmarks/bench_files.py [--rows 2000000] [--columns 40] [--classes 2,7] [--rounds 10] [--repeats 3] [--folder DIR]
     python benchmarks/bench_files.py memory [--sizes 1,4,16]
+    python benchmarks/bench_files.py limit [--rows 500000] [--columns 200] [--rooms 64,128,256,512,1024]
 
 The first reads a Parquet file with every library, one thread and trees of 20 leaves; it tells the rows that are prepared a
 second, and those that pass through a round, and the peak of resident memory of each of both. The second writes a code file of
-1, 4 and 16 million rows from batches that are generated as they are asked for, and trains on it: what grows with the rows?
+1, 4 and 16 million rows from batches that are generated as they are asked for, and trains on it: what grows with the rows? The
+third asks in how little memory every library prepares and trains.
 
 Every measurement is a process of its own, and libraries take turns. Seconds are those of the CPU, of all threads of a process:
 files of these sizes lie in the system's cache, so nothing waits for the disk, and other work on the machine counts less. The
@@ -112,7 +114,8 @@ class Gpuboost:
         if self.in_memory:
             self.X, self.y = whole(Path(self.job["path"]))
         else:
-            self.gpuboost.CodeFile.write(self.job["path"], self.file, target="label", n_jobs=1)
+            memory = min(256, self.job.get("room", 2048) // 8)
+            self.gpuboost.CodeFile.write(self.job["path"], self.file, target="label", n_jobs=1, memory_mb=memory)
 
     def train(self) -> list[float]:
         times: list[float] = []
@@ -228,6 +231,8 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     if job["kind"] == "sizes":
         return measure_size(job)
     library, found = KINDS[job["library"].partition(",")[0].split()[0]](job), {}
+    if "room" in job:
+        limit_growth(job["room"] << 20)
     for step in ("prepare", "train"):
         reset_peak()
         before, started, wall = peak_bytes(), time.process_time(), time.perf_counter()
@@ -237,6 +242,16 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
             "peak": peak_bytes(), "peak_before": before,
         }  # fmt: skip
     return {**found, "round_seconds": float(np.median(np.diff(times)))}
+
+
+def limit_growth(n_bytes: int) -> None:
+    """Let the private memory of this process, stacks and code apart, grow by no more than that (Linux)."""
+    import resource
+
+    next(row_groups(Path(json.loads(sys.argv[-1])["path"]), [0]))  # what reading loads is there already
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData"))
+    most = int(line.split()[1]) * 1024 + n_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
@@ -287,6 +302,28 @@ def table(records: list[dict[str, Any]]) -> str:
         ])  # fmt: skip
     head = ["", "million rows/s prepared", "peak MiB", "million rows/s in a round", "peak MiB"]
     return markdown(head, rows)
+
+
+def limits(options: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
+    """Find the smallest of some amounts of memory in which every library prepares and trains."""
+    records: list[dict[str, Any]] = []
+    rows = []
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        path = Path(folder) / "rows.parquet"
+        write_parquet(path, options.rows, options.columns, 2)
+        for library in LIBRARIES:
+            for room in map(int, options.rooms.split(",")):
+                job = {
+                    "kind": "limit", "library": library, "classes": 2, "rows": options.rows, "rounds": 2,
+                    "leaves": options.leaves, "folder": folder, "path": str(path), "room": room,
+                }  # fmt: skip
+                records.append(run(job))
+                print(json.dumps(records[-1]), file=sys.stderr, flush=True)
+                if "error" not in records[-1]:
+                    break
+            rows.append([library, f"more than {room}" if "error" in records[-1] else str(room)])
+    size = f"{options.rows} rows, {options.columns} columns of float32 ({options.rows * options.columns >> 18} MiB), 2 classes"
+    return records, f"\n{size}:\n\n" + markdown(["", "MiB above start that suffice"], rows)
 
 
 # Memory by the number of rows
@@ -341,9 +378,10 @@ def sizes(options: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
 def main() -> None:
     """Measure, print the table, and write it with all measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="compare", choices=["compare", "memory"])
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--columns", type=int, default=None, help="default 40; of memory 8")
+    parser.add_argument("what", nargs="?", default="compare", choices=["compare", "memory", "limit"])
+    parser.add_argument("--rows", type=int, default=None, help="default 2000000, of limit 500000")
+    parser.add_argument("--columns", type=int, default=None, help="default 40; of memory 8, of limit 200")
+    parser.add_argument("--rooms", default="64,128,256,512,1024", help="MiB, ascending")
     parser.add_argument("--classes", default="2,7")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--leaves", type=int, default=20)
@@ -357,8 +395,11 @@ def main() -> None:
     if options.job:
         print(json.dumps(measure(json.loads(options.job))))
         return
-    options.columns = options.columns or (40 if options.what == "compare" else 8)
-    records, text = (compare if options.what == "compare" else sizes)(options)
+    function, n_rows, n_columns = {
+        "compare": (compare, 2_000_000, 40), "memory": (sizes, 0, 8), "limit": (limits, 500_000, 200)
+    }[options.what]  # fmt: skip
+    options.rows, options.columns = options.rows or n_rows, options.columns or n_columns
+    records, text = function(options)
     print(text)
     options.out.mkdir(exist_ok=True)
     name = f"files-{options.what}-{datetime.date.today()}"

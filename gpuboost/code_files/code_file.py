@@ -181,6 +181,8 @@ class CodeFile:
         memory = check_integer("memory_mb", memory_mb, 1) << 20
         if cuts_of is not None and not isinstance(cuts_of, CodeFile):
             raise TypeError(f"cuts_of must be a CodeFile, got a {type(cuts_of).__name__}")
+        if cuts_of is not None and max_bins not in (MAX_VALUE_BINS, cuts_of.max_bins):
+            raise ValueError(f"max_bins must be {cuts_of.max_bins}, as of {cuts_of.path!r}, or not be given, got {max_bins}")
         options = {"target": target, "weight": weight, "columns": columns, "shuffle": shuffle}
         cuts = ChosenCuts(max_bins, memory) if cuts_of is None else cuts_of.given_cuts()
         write_code_file(as_source(source, **options), path, cuts, n_jobs, target)  # type: ignore[arg-type]

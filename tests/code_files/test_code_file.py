@@ -151,6 +151,11 @@ WRONG: dict[str, tuple[Callable[[CodeFile, Path], Any], type[Exception], str]] =
         TypeError,
         "cuts_of must be a CodeFile, got a str",
     ),
+    "other bins": (
+        lambda file, path: CodeFile.write((X, Y), path, max_bins=17, cuts_of=file),
+        ValueError,
+        "max_bins must be 16, .*, got 17",
+    ),
     "regressors": (
         lambda file, path: gpuboost.GambleClassifier(regressor=LinearRegression()).fit(X, Y, eval_set=file),
         TypeError,
@@ -236,6 +241,9 @@ def test_what_a_file_says(tmp_path: Path) -> None:
     )
     assert repr(file) == f"<CodeFile {str(tmp_path / 'a')!r}: {file.n_rows} rows, 6 features, 3 classes>"
     assert write(tmp_path / "b", max_bins=MAX_VALUE_BINS).max_bins == 255
+    assert (file.target, file.sha256) == (None, file._container.sha256)
+    pd.DataFrame(X, columns=list("abcdef")).assign(label=Y).to_parquet(tmp_path / "c.parquet")
+    assert CodeFile.write(tmp_path / "c.parquet", tmp_path / "b", target="label").target == "label"
 
 
 def test_the_safetensors_library_reads_it(tmp_path: Path) -> None:
@@ -336,6 +344,7 @@ FORGED: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "a width of 48": lambda content, arrays: arrays.update(codes=np.zeros((1, N, 48), np.uint8)),
     "fewer labels": lambda content, arrays: arrays.update(target=arrays["target"][:-1]),
     "no classes": lambda content, arrays: content.pop("classes"),
+    "a target that is no text": lambda content, arrays: content.update(target=3),
     "other bins": lambda content, arrays: content.update(max_bins="many"),
     "weights that are not said": lambda content, arrays: content.update(weighted=1),
     "no distinct row": lambda content, arrays: content.update(n_distinct=0),
