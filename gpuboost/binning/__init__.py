@@ -13,8 +13,9 @@ the cuts depend neither on the order of the rows, nor on the workers that hold t
 weights, and a row of weight 2 is the same as two rows.
 
 `mapper.py` is `BinMapper`; `columns.py` reads the columns of a matrix, which may lie in blocks of rows (`row_blocks.py`);
-`quantiles.py` chooses where bins start, `codes.py` has what codes are, `stored.py` those that lie in a file. Where the rows lie
-on several workers, `workers.py` finds the same cuts, from what `outline.py` says of a column of which not all values are known.
+`quantiles.py` chooses where bins start, `codes.py` has what codes are, `stored.py` those that lie in a file. Where the rows
+lie on several workers (`workers.py`), or in chunks of which one at a time is in memory (`chunks.py`), `rounds.py` finds the
+same cuts, from what `outline.py` says of a column of which not all values are known.
 """
 
 from gpuboost.binning.codes import MISSING_CODE, BinBlock, Binned, BinnedMatrix, bin_block
