@@ -46,7 +46,7 @@ gpuboost.learners
 gpuboost.devices
 gpuboost.backends.reference gpuboost.backends.cpu gpuboost.backends.cuda
 gpuboost.backends
-gpuboost.datasets gpuboost.ensemble gpuboost.links
+gpuboost.datasets gpuboost.ensemble gpuboost.similarities gpuboost.links
 gpuboost.tree gpuboost.binning
 gpuboost.by_name gpuboost.fixedpoint gpuboost.exactmath gpuboost.exactsum
 gpuboost.extras gpuboost.messages gpuboost.registry gpuboost.peers

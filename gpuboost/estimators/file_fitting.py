@@ -38,7 +38,7 @@ def stored_sample(
     if order is not None:
         raise ValueError("a CodeFile is trained on by one worker: give each a part of the rows in memory")
     if estimator._model_kind is not TreeModel:
-        raise TypeError(f"a {kind} that boosts a regressor needs values, which a code file does not have")
+        raise TypeError(f"a {kind} that boosts no trees needs values, which a code file does not have")
     for name, given in (("y", y), ("sample_weight", sample_weight)):
         if given is not None:
             raise ValueError(f"{name} must be None beside a CodeFile, which has labels and weights of its own")
