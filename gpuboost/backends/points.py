@@ -7,6 +7,7 @@ All numbers that decide are integers. A row has levels, uint8, whose squared dis
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,3 +92,13 @@ class PointPrimitives(ABC):
 
     @abstractmethod
     def add_scores(self, scores: Device, leaf_index: Device, values: Floats) -> None: ...
+
+
+class UndividedPoints(PointPrimitives):
+    """What a backend of one of several workers says: the nearest of all rows is not looked for across workers."""
+
+    def _refuse(self, *arguments: Any) -> Any:
+        raise TypeError("rows that are divided among workers are not compared with training points")
+
+    load_points = squared_distances = ring_index = nearer_index = _refuse
+    opposite_rows = drop_similar = class_products = _refuse

@@ -23,6 +23,7 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.divided import SPLIT, DividedGrowth, left_children
 from gpuboost.backends.frontier import CUT, FEATURE, MISSING_LEFT, WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
+from gpuboost.backends.points import UndividedPoints
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.binning import MISSING_CODE, BinMapper, Binned, BinnedMatrix
 from gpuboost.binning.codes import N_CODES
@@ -93,7 +94,7 @@ class Division:
         return cls(features, bin_offsets[features])
 
 
-class ShardedBackend(Backend):
+class ShardedBackend(UndividedPoints, Backend):
     """See the module's docstring.
 
     Parameters
