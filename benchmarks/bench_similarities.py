@@ -27,7 +27,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from gpuboost import LocalizedSimilaritiesClassifier, RebelClassifier
@@ -50,20 +50,32 @@ def splits(name: str, data_dir: Path | None) -> Iterator[Split]:
     if name != "glass":
         yield data.X_train, data.y_train, data.X_test, data.y_test
         return
-    X = np.concatenate([data.X_train, data.X_test]) if len(data.X_test) else data.X_train
-    y = np.concatenate([data.y_train, data.y_test]) if len(data.X_test) else data.y_train
+    X, y = data.X, data.y
     for draw in range(GLASS_DRAWS):
         order = np.random.default_rng(draw).permutation(len(y))
         first, rest = order[:GLASS_ROWS], order[GLASS_ROWS:]
         yield X[first], y[first], X[rest], y[rest]
 
 
-def others() -> dict[str, Any]:
+class OneUnit(FunctionTransformer):
+    """Divides all features by the root of their mean variance."""
+
+    def fit(self, X: np.ndarray, y: Any = None) -> OneUnit:
+        self.unit = np.sqrt(X.astype(float).var(axis=0).mean())
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        return X / self.unit
+
+
+def others(scaling: str) -> dict[str, Any]:
+    """Return the classifiers to compare with, those of distances with the same kind of scaling."""
+    scaler = StandardScaler() if scaling == "standard" else OneUnit()
     grid = {"svc__C": [1, 10, 100, 1000], "svc__gamma": [0.001, 0.003, 0.01, 0.03, 0.1, 0.3]}
     return {
         "rebel": RebelClassifier(max_depth=4, n_estimators=500, device="cpu", n_jobs=1),
-        "svm": GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=5),
-        "neighbour": make_pipeline(StandardScaler(), KNeighborsClassifier(1)),
+        "svm": GridSearchCV(make_pipeline(scaler, SVC()), grid, cv=5),
+        "neighbour": make_pipeline(scaler, KNeighborsClassifier(1)),
         "forest": RandomForestClassifier(500, random_state=0),
     }
 
@@ -72,11 +84,12 @@ def errors(name: str, data_dir: Path | None) -> Row:
     """Return the mean errors on a set."""
     found: dict[str, list[float]] = {}
     ratios, points, seconds = [0.0], [], []
+    scaling = SCALINGS.get(name, "standard")
     for split, (X, y, X_test, y_test) in enumerate(splits(name, data_dir)):
         for seed in range(1 if name == "glass" else SEEDS):
             begun = time.perf_counter()
             model = LocalizedSimilaritiesClassifier(
-                n_estimators=MARKS[-1], scaling=SCALINGS.get(name, "standard"), random_state=split + seed, device="cpu", n_jobs=1
+                n_estimators=MARKS[-1], scaling=scaling, random_state=split + seed, device="cpu", n_jobs=1
             ).fit(X, y)
             seconds.append(time.perf_counter() - begun)
             points.append(model.ensemble_.n_points)
@@ -85,7 +98,7 @@ def errors(name: str, data_dir: Path | None) -> Row:
             stages = [float(np.mean(p != y_test)) for p in model.staged_predict(X_test)]
             for mark in MARKS:
                 found.setdefault(f"ls_{mark}", []).append(stages[min(mark, len(stages)) - 1])
-        for other, classifier in others().items():
+        for other, classifier in others(scaling).items():
             found.setdefault(other, []).append(float(np.mean(classifier.fit(X, y).predict(X_test) != y_test)))
     means = {key: float(np.mean(values)) for key, values in found.items()}
     spread = {f"{key}_sd": float(np.std(values)) for key, values in found.items() if key.startswith("ls")}
