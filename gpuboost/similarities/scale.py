@@ -78,13 +78,15 @@ class FeatureScale:
         columns = [Column.of(X[:, f], weights) for f in range(X.shape[1])]
         low, high, mean, deviation = (np.array([getattr(one, name) for one in columns]) for name in Column.NAMES)
         if scaling == "standard":
-            low, high = np.maximum(low, mean - SPREAD * deviation), np.minimum(high, mean + SPREAD * deviation)
+            with np.errstate(over="ignore"):  # beyond all values is as good as infinity
+                low, high = np.maximum(low, mean - SPREAD * deviation), np.minimum(high, mean + SPREAD * deviation)
         width = high / 2 - low / 2  # halves do not overflow
         widest = width.max(initial=0.0) if scaling == "common" else width
         half_unit = np.broadcast_to(widest / (n_levels - 1), width.shape)
         is_constant = (width <= 0) | (half_unit == 0)
         half_unit = np.where(is_constant, 0.5, half_unit)
-        whole = cls(low, 2 * half_unit, np.where(is_constant, 0, n_levels - 1).astype(np.uint8), np.zeros(len(low), np.uint8))
+        unit = 2 * np.minimum(half_unit, np.finfo(float).max / 2)
+        whole = cls(low, unit, np.where(is_constant, 0, n_levels - 1).astype(np.uint8), np.zeros(len(low), np.uint8))
         (top,), (missing,) = whole.transform(high[None]), whole.transform(mean[None])
         return cls(low, whole.unit, top, missing)
 
