@@ -11,12 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.boosters.localized_similarities import LocalizedSimilarities
 from gpuboost.estimators.cost_sensitive import CostSensitiveClassifier
+from gpuboost.estimators.predictor import to_backend
 from gpuboost.estimators.similarity_model import MODELS, SimilarityModel
 from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
 from gpuboost.learners.similarity_search import SimilaritySearch
 from gpuboost.similarities.ensemble import Similarities
+from gpuboost.similarities.explanation import PointExplanation, explained
 from gpuboost.similarities.scale import FeatureScale, Scaling, check_size
 
 
@@ -97,6 +99,11 @@ class LocalizedSimilaritiesClassifier(CostSensitiveClassifier):
     def _model_kind(self) -> type[SimilarityModel]:
         return MODELS[self.scaling]
 
+    def _check_continuation(self, previous: Self, encoder: LabelEncoder) -> None:
+        super()._check_continuation(previous, encoder)
+        if not isinstance(previous._model, self._model_kind) or previous._model.scaling != self.scaling:
+            raise ValueError(f'warm_start=True continues a model with another scaling, got scaling="{self.scaling}"')
+
     def _draws(self, eval_set: Any) -> bool:
         return self.anchor == "random" or super()._draws(eval_set)
 
@@ -109,7 +116,9 @@ class LocalizedSimilaritiesClassifier(CostSensitiveClassifier):
 
     @property
     def _similarities(self) -> SimilarityModel:
-        check_is_fitted(self)
+        """What a fit or a file has made; an AttributeError if neither has."""
+        if "_model" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
         model: Any = self._model
         assert isinstance(model, SimilarityModel)
         return model
@@ -117,8 +126,6 @@ class LocalizedSimilaritiesClassifier(CostSensitiveClassifier):
     @property
     def ensemble_(self) -> Similarities:  # type: ignore[override]
         """The similarities."""
-        if "_model" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'ensemble_'")
         return self._similarities.ensemble
 
     @property
@@ -142,3 +149,34 @@ class LocalizedSimilaritiesClassifier(CostSensitiveClassifier):
         """Their labels."""
         labels: NDArray[np.generic] = self.classes_[self._similarities.ensemble.classes]
         return labels
+
+    def explain(self, X: Any) -> PointExplanation:
+        """Say which training points decide the predictions of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or device array, shape (n_rows, n_features)
+
+        Returns
+        -------
+        gpuboost.similarities.explanation.PointExplanation
+            With a number for each row and each point of ``points_``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from gpuboost import LocalizedSimilaritiesClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LocalizedSimilaritiesClassifier(n_estimators=30, random_state=0).fit(X, y)
+        >>> explanation = model.explain(X[:1])
+        >>> row, label, contribution = explanation.strongest(0, n=1)[0]
+        >>> explanation.predicted, bool(label == y[row])
+        (array([0]), True)
+        """
+        check_is_fitted(self)
+        model, matrix = self._similarities, self._matrix(X, reset=False)
+        with model.open(self.device, self.n_jobs) as backend:
+            data = model.encode(backend, to_backend(backend, matrix))
+            scores = backend.put(np.zeros((data.n_rows, len(self.classes_))))
+            model.add_scores(backend, data, scores, 0, self.n_estimators_)
+            return explained(model.ensemble, model.answers(backend, data), backend.get(scores), self.classes_)

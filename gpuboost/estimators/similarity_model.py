@@ -78,6 +78,13 @@ class SimilarityModel:
     def add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
         backend.add_similarities(self.ensemble, data, scores, first, stop)
 
+    def answers(self, backend: Backend, data: Device) -> NDArray[np.bool_]:
+        """Return whether the similarity of each round says +1 of loaded rows, shape (n_rounds, n_rows)."""
+        found = np.empty((self.ensemble.n_rounds, data.n_rows), bool)
+        for t in range(len(found)):
+            found[t] = backend.get(backend.apply_similarity(self.ensemble.similarity(t), data)) > 0
+        return found
+
     def check_can_be_saved(self) -> None:
         """Similarities always can."""
 

@@ -59,9 +59,10 @@ class LoadedPoints:
 class SimilaritySearch:
     """The procedure of section 5.4 for a given anchor, the point x_i.
 
-    The candidates are, in this order: +1 everywhere (step 0); +1 on the anchor alone (steps 2 and 3), or in balls around it; and
-    the two-point similarities of the anchor and the nearest points of the other group (steps 4 to 6), after each of which the
-    points like it are left out. That of the lowest loss is taken, the first of equals.
+    The candidates are, in this order: +1 everywhere (step 0); the two-point similarities of the anchor and the nearest points of
+    the other group (steps 4 to 6), after each of which the points like it are left out; +1 in balls around the anchor, and last
+    on the anchor alone (steps 2 and 3). That of the lowest loss is taken, the first of equals: so of two that are as good on the
+    rows that of a larger reach.
 
     Attributes
     ----------
@@ -93,12 +94,10 @@ class SimilaritySearch:
         distances = backend.squared_distances(data.device, levels[anchor])
         others, nearest = backend.opposite_rows(distances, sides, side)
 
-        candidates: list[tuple[list[int], int]] = [([], 0)]
-        edges = [total[None]]
         radii = self._radii(data, anchor, nearest)
         inside = np.cumsum(backend.leaf_sums(stats, backend.ring_index(distances, radii), len(radii) + 1)[0], axis=0)
-        candidates += [([anchor], radius) for radius in radii.tolist()]
-        edges.append(2 * inside[:-1] - total)
+        candidates: list[tuple[list[int], int]] = [([], 0)]
+        edges = [total[None]]
         for _ in range(self.max_candidates):
             if nearest == NONE:
                 break
@@ -107,6 +106,8 @@ class SimilaritySearch:
             candidates.append(([anchor, nearest], 0))
             edges.append(2 * nearer[1:] - total)
             nearest = backend.drop_similar(others, distances, to_candidate, apart(data, anchor, nearest))
+        candidates += [([anchor], radius) for radius in reversed(radii.tolist())]
+        edges.append(2 * inside[-2::-1] - total)
 
         edge = np.concatenate(edges)
         right, wrong = (stats.sum_abs + edge) // 2, (stats.sum_abs - edge) // 2

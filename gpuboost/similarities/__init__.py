@@ -1,1 +1,1 @@
-"""Models that compare rows with training points: how values become integers (`scale`), and the classifiers (`ensemble`)."""
+"""Models that compare rows with training points: values as integers, the classifiers, and what a prediction rests on."""
