@@ -39,7 +39,7 @@ ALGORITHMS = {
     "localized-similarities": Algorithm(
         "LocalizedSimilaritiesClassifier",
         "gpuboost.estimators.localized_similarities",
-        "Appel 2017",
+        "Appel and Perona 2017",
         "columns whose distances mean something, such as pixels and spectra; says which training points decide",
     ),
     "mart": Algorithm(

@@ -158,6 +158,7 @@ def opened_backends(sources: dict[str, str]) -> list[str]:
         "frontier",
         "criteria",
         "label_weights",
+        "points",
     )
     allowed = tuple(f"gpuboost.backends.{part}" for part in neutral)
     return [

@@ -65,7 +65,7 @@ class Backend(PointPrimitives):
     def get(self, array: Device) -> NDArray[Any]:
         """Return a host array with the contents of the device array ``array``."""
 
-    def close(self) -> None:  # noqa: B027  (most backends hold nothing)
+    def close(self) -> None:
         """Give back threads and device memory."""
 
     def __enter__(self) -> Backend:

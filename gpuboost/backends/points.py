@@ -80,7 +80,7 @@ class PointPrimitives(ABC):
         return self.nearer_index(first, second[0] if second else similarity.radius)
 
     def add_similarities(self, ensemble: Similarities, rows: Device, scores: Device, first: int, stop: int) -> None:
-        """Add ``f_t(x_i) a_t`` of the rounds ``first .. stop - 1`` to ``scores[i]`` in place, in order; one rounding an entry."""
+        """Add ``f_t(x_i) a_t`` of the rounds ``first .. stop - 1`` to ``scores[i]`` in place, in order, in float64."""
         for t in range(first, stop):
             similarity = ensemble.similarity(t)
             self.add_scores(scores, self.apply_similarity(similarity, rows), similarity.values)
@@ -97,8 +97,15 @@ class PointPrimitives(ABC):
 class UndividedPoints(PointPrimitives):
     """What a backend of one of several workers says: the nearest of all rows is not looked for across workers."""
 
-    def _refuse(self, *arguments: Any) -> Any:
+    def load_points(self, levels: NDArray[np.uint8]) -> Device:
         raise TypeError("rows that are divided among workers are not compared with training points")
 
-    load_points = squared_distances = ring_index = nearer_index = _refuse
-    opposite_rows = drop_similar = class_products = _refuse
+    def _without_points(self, *arguments: Any) -> Any:
+        raise AssertionError("no points have been loaded")
+
+    squared_distances: Any = _without_points
+    ring_index: Any = _without_points
+    nearer_index: Any = _without_points
+    opposite_rows: Any = _without_points
+    drop_similar: Any = _without_points
+    class_products: Any = _without_points

@@ -23,10 +23,10 @@ from gpuboost.similarities.scale import FeatureScale, Scaling, check_size
 
 
 class LocalizedSimilaritiesClassifier(CostSensitiveClassifier):
-    """Localized similarities: boosting of comparisons with training points (Appel 2017, chapter 5).
+    """Localized similarities: boosting of comparisons with training points (Appel and Perona 2017).
 
-    A round adds ``f(x) a``: a vector a times a classifier f that says whether x is nearer to one training point than to another, or
-    within a radius of one.
+    A round adds ``f(x) a``: a vector a times a classifier f that says whether x is nearer to one training point than to
+    another, or within a radius of one.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class LocalizedSimilaritiesClassifier(CostSensitiveClassifier):
 
     References
     ----------
-    R. Appel (2017), Supervised learning: theory and applications to computer vision, PhD thesis, California Institute of
-    Technology, chapter 5.
+    R. Appel and P. Perona (2017), A simple multi-class boosting framework with theoretical guarantees and empirical
+    proficiency, ICML. It is chapter 5 of Appel's thesis, whose equations and sections the code cites.
 
     Examples
     --------
@@ -88,6 +88,8 @@ class LocalizedSimilaritiesClassifier(CostSensitiveClassifier):
     balls: bool = True
     max_candidates: int = 50
     scaling: Scaling = "standard"
+
+    _absent = ("bin_mapper_", "feature_importances_")
 
     def _check_own_parameters(self) -> None:
         parameters.check_choice("anchor", self.anchor, ("random", "best"))

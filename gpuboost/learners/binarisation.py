@@ -14,10 +14,10 @@ SQUARINGS = 24
 def group_coefficients(products: IntArray, sum_abs: IntArray) -> Floats:
     """Return the coefficients c whose ``sum_k w_nk y_nk c_k`` has the sign of row n's group (eqs. 5.5 to 5.8).
 
-    With ``u_n = w_n y_n / sqrt(sum_n w_n)`` the groups are the signs of the first eigenvector of ``U^T U``, n x n. That is ``U^T e``
-    for the first eigenvector e of ``U U^T``, K x K, and so ``c_k = e_k / sqrt(sum_n w_nk)``. The eigenvector is found by squaring
-    the matrix, in sums of one order: LAPACK's bits differ between machines. Of several
-    first eigenvectors it is the projection of the axis of one class on them; the component of that class is positive.
+    With ``u_n = w_n y_n / sqrt(sum_n w_n)`` the groups are the signs of the first eigenvector of ``U^T U``, n x n. That is
+    ``U^T e`` for the first eigenvector e of ``U U^T``, K x K, and so ``c_k = e_k / sqrt(sum_n w_nk)``. The eigenvector is found
+    by squaring the matrix, in sums of one order: LAPACK's bits differ between machines. Of several first eigenvectors it is the
+    projection of the axis of one class on them; the component of that class is positive.
 
     Parameters
     ----------

@@ -28,8 +28,8 @@ class LoadedPoints:
     device : device rows
         From `Backend.load_points`.
     points : TrainingPoints
-        The same on the host. Rows with equal levels follow one another, and all stand in an order that is theirs alone, whatever
-        that of the caller: by it ties are decided.
+        The same on the host. Rows with equal levels follow one another, and all stand in an order that is theirs alone,
+        whatever that of the caller: by it ties are decided.
     """
 
     device: Device
@@ -59,10 +59,10 @@ class LoadedPoints:
 class SimilaritySearch:
     """The procedure of section 5.4 for a given anchor, the point x_i.
 
-    The candidates are, in this order: +1 everywhere (step 0); the two-point similarities of the anchor and the nearest points of
-    the other group (steps 4 to 6), after each of which the points like it are left out; +1 in balls around the anchor, and last
-    on the anchor alone (steps 2 and 3). That of the lowest loss is taken, the first of equals: so of two that are as good on the
-    rows that of a larger reach.
+    The candidates are, in this order: +1 everywhere (step 0); the two-point similarities of the anchor and the nearest points
+    of the other group (steps 4 to 6), after each of which the points like it are left out; +1 in balls around the anchor, and
+    last on the anchor alone (steps 2 and 3). That of the lowest loss is taken, the first of equals: so of two that are as good
+    on the rows that of a larger reach.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class SimilaritySearch:
         return SignTree(found, backend.apply_similarity(found, data.device), right=right[best], wrong=wrong[best])
 
     def _radii(self, data: LoadedPoints, anchor: int, nearest: int) -> IntArray:
-        """Return the squared radii to try, ascending: 0, and with balls up to just before the nearest point of the other group."""
+        """Return the squared radii to try, ascending: 0, and with balls also just less than the nearest of the other group."""
         radii = [0]
         if self.balls:
             difference = data.spread - data.points.levels[anchor].astype(np.int64)

@@ -1,4 +1,4 @@
-"""What stands in a model file of the two kinds of models, trees and similarities: names and types of arrays, and their checks."""
+"""What stands in a model file of trees, and in one of similarities: names and types of arrays, and their checks."""
 
 from __future__ import annotations
 
@@ -59,16 +59,19 @@ class Contents:
 
 
 def check_trees(mapper: BinMapper, ensemble: Ensemble, n_classes: int) -> None:
+    """Check cuts, and trees that are grown on them."""
     check_bins(mapper)
     check_ensemble(ensemble, n_classes, mapper.n_cuts)
 
 
 def check_points(scale: FeatureScale, ensemble: Similarities, n_classes: int) -> None:
+    """Check levels, and similarities on them."""
     check_scale(scale)
     check_similarities(ensemble, n_classes, scale.top)
 
 
 def describe_trees(n_features: int, bin_mapper: BinMapper, ensemble: Ensemble) -> dict[str, Any]:
+    """Return the sizes of trees, their digest, and what each feature has won."""
     gains = ensemble.feature_gains(n_features)
     return {
         "n_rounds": ensemble.n_rounds,
@@ -81,6 +84,7 @@ def describe_trees(n_features: int, bin_mapper: BinMapper, ensemble: Ensemble) -
 
 
 def describe_points(n_features: int, scale: FeatureScale, ensemble: Similarities) -> dict[str, Any]:
+    """Return the sizes of similarities, and their digest."""
     return {
         "n_rounds": ensemble.n_rounds,
         "n_points": ensemble.n_points,

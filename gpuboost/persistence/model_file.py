@@ -51,6 +51,7 @@ TYPES: dict[str, Any] = {
 }
 """What stands in a file beside the checksum and the format."""
 
+
 def save(model: Model, path: str | os.PathLike[str], extra: Mapping[str, str] | None = None) -> None:
     """Write a fitted classifier to a file, see `gpuboost.AdaBoostMHClassifier.save`.
 
@@ -102,9 +103,9 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     dict
         "path", "n_bytes", "sha256" (of the file, as sha256sum says: equal for equal models), "format", "gpuboost" (the
         version that wrote it), "estimator", "parameters" (dict, those of the machine left out), "classes" (ndarray),
-        "multi_label", "n_features",
-        "feature_names" (list or None), "n_rounds", "n_trees", "n_nodes", "n_leaves" ("n_points" in their place if the model
-        compares rows with training points), "digest" (of the trees, as ``ensemble_.digest()``), "n_rounds_run" (those after the best one included), "stop_reason", "seed" (int or None),
+        "multi_label", "n_features", "feature_names" (list or None), "n_rounds", "n_trees", "n_nodes", "n_leaves" ("n_points"
+        in the place of these three if the model compares rows with training points), "digest" (of the trees, as
+        ``ensemble_.digest()``), "n_rounds_run" (those after the best one included), "stop_reason", "seed" (int or None),
         "fitted" (dict of fitted attributes), "history" (dict of list, without "seconds"), "extra" (dict of str), "importances"
         (ndarray of float64, shape (n_features,), that sums to 1 or 0; None without trees).
 

@@ -52,7 +52,7 @@ def unpack_parts(json: Any, arrays: Arrays) -> tuple[Packed, list[Packed]]:
 def summed_up(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what `gpuboost.persistence.model_file.describe` says of the parts together: sums, and a digest of the digests."""
     sizes = [name for name in ("n_rounds", "n_trees", "n_nodes", "n_leaves", "n_points", "n_rounds_run") if name in parts[0]]
-    facts = {
+    facts: dict[str, Any] = {
         **{name: sum(part[name] for part in parts) for name in sizes},
         "digest": hashlib.sha256("".join(part["digest"] for part in parts).encode()).hexdigest(),
         "stop_reason": ", ".join(sorted({part["stop_reason"] for part in parts})),

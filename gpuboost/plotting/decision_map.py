@@ -201,7 +201,7 @@ def scatter(axes: Axes, rows: Floats, true: IntArray) -> set[int]:
 
 def mark_points(axes: Axes, points: Floats) -> None:
     """Draw rings around the training points that a model keeps to compare rows with."""
-    how = {"s": 80, "facecolors": "none", "edgecolors": "0.15", "linewidths": 0.9}
+    how: dict[str, Any] = {"s": 80, "facecolors": "none", "edgecolors": "0.15", "linewidths": 0.9}
     axes.scatter(points[:, 0], points[:, 1], label="points that rows are compared with", **how)
 
 

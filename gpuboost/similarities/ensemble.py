@@ -46,8 +46,8 @@ class Similarity:
     Attributes
     ----------
     points : TrainingPoints
-        Two: f is +1 where a row is at least as near to the first as to the second. One: +1 where its squared distance to it is at
-        most ``radius``. None: +1 everywhere.
+        Two: f is +1 where a row is at least as near to the first as to the second. One: +1 where its squared distance to it is
+        at most ``radius``. None: +1 everywhere.
     radius : int
         A squared distance, in squared levels; 0 unless there is one point.
     values : ndarray of float64, shape (2, n_classes)
@@ -144,7 +144,7 @@ class Similarities:
         used = np.stack([self.first[first:stop], self.second[first:stop]])
         kept = np.unique(used[used >= 0])
         renamed = np.where(used >= 0, np.searchsorted(kept, used), -1).astype(np.int32)
-        points = self.points.take(kept)
+        points = self.points.take(kept.astype(np.int64))
         own = (self.radius[first:stop], self.coefficients[first:stop])
         return Similarities(points.levels, points.rows, points.classes, renamed[0], renamed[1], *own)
 

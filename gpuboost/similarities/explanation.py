@@ -16,9 +16,9 @@ from gpuboost.similarities.ensemble import Similarities
 class PointExplanation:
     """What each training point adds to the lead of the predicted class, row by row.
 
-    The lead is the score of the predicted class minus that of the next one. A round counts for the point that its answer names: the
-    nearer of two, or the one whose distance it compares with a radius. So the ``base`` of a row and its ``contributions`` add up
-    to its ``lead``, but for rounding.
+    The lead is the score of the predicted class minus that of the next one. A round counts for the point that its answer names:
+    the nearer of two, or the one whose distance it compares with a radius. So the ``base`` of a row and its ``contributions``
+    add up to its ``lead``, but for rounding.
 
     Attributes
     ----------

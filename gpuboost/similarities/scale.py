@@ -1,7 +1,7 @@
 """How values become small integers: then squared distances are integers, too, and the same on every device.
 
-A feature's level is ``rint((x - low) / unit)``, clipped to ``0 .. top``. Eight bits lose nothing that can be measured (errors after
-400 rounds on handwritten digits are those of float64), four are too few.
+A feature's level is ``rint((x - low) / unit)``, clipped to ``0 .. top``. Eight bits lose nothing that can be measured (errors
+after 400 rounds on handwritten digits are those of float64), four are too few.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class FeatureScale:
         n_levels : int
             2 to 256.
         scaling : {"standard", "common"}
-            "standard": the levels of a feature reach `SPREAD` standard deviations to both sides of its mean, but no further than
-            its values. "common": all features have the same unit, and the one with the widest range has all levels.
+            "standard": the levels of a feature reach `SPREAD` standard deviations to both sides of its mean, but no further
+            than its values. "common": all features have the same unit, and the one with the widest range has all levels.
 
         Raises
         ------
@@ -143,6 +143,6 @@ def check_size(n_features: int, n_levels: int) -> None:
     most = MAX_SQUARED_DISTANCE // (n_levels - 1) ** 2
     if n_features > most:
         raise ValueError(
-            f"distances between rows of {n_features} features with max_bins={n_levels} levels do not fit in 31 bits: at most {most} "
-            "features can have so many levels; choose a smaller max_bins, or fewer features"
+            f"distances between rows of {n_features} features with max_bins={n_levels} levels do not fit in 31 bits: at most "
+            f"{most} features can have so many levels; choose a smaller max_bins, or fewer features"
         )

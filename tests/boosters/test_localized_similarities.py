@@ -67,7 +67,7 @@ def random_problem(seed: int, *, distinct: bool) -> tuple[NDArray[Any], NDArray[
 
 
 def test_a_round_by_hand(backend: Backend) -> None:
-    # Classes 0, 0, 1, 1 at 10, 20, 30, 40: the groups are the classes, and 20 and 30, or their outer neighbours, tell them apart.
+    # Classes 0, 0, 1, 1 at 10, 20, 30, 40: the groups are the classes, and 20 and 30, or their neighbours, tell them apart.
     # Weights 1/2: right 2, wrong 0 of each class, smoothed by 1 / 4096 of 2 in 2**29 units: a = ln(4097) / 2, about 4.16.
     one = problem(backend, np.array([[10], [20], [30], [40]]), np.array([0, 0, 1, 1]), 2)
     training = fit(LocalizedSimilarities(SEARCH), one, 5)
@@ -194,7 +194,10 @@ def test_every_backend_makes_the_same_model(candidate: Backend, name: str, once:
     weights = rng.integers(1, 4, 150)
 
     def trained(backend: Backend) -> tuple[str, Any]:
-        one, other = problem(backend, levels[:100], target[:100], 3, weights[:100]), problem(backend, levels[100:], target[100:], 3)
+        one, other = (
+            problem(backend, levels[:100], target[:100], 3, weights[:100]),
+            problem(backend, levels[100:], target[100:], 3),
+        )
         training = fit(BOOSTERS[name], one, 8, evaluation={"valid": other})
         return digest(training, one), {key: value for key, value in training.history.items() if key != "seconds"}
 
@@ -217,7 +220,9 @@ def test_a_continued_training_is_one_long_training(backend: Backend) -> None:
 def test_the_search_decides_what_is_tried() -> None:
     levels, target, n_classes = random_problem(21, distinct=True)
     losses = [
-        fit(replace(BOOSTERS["default"], search=search), problem(NumpyBackend(), levels, target, n_classes), 1).history["train_loss"][0]
+        fit(replace(BOOSTERS["default"], search=search), problem(NumpyBackend(), levels, target, n_classes), 1).history[
+            "train_loss"
+        ][0]
         for search in (SimilaritySearch(False, 1), SimilaritySearch(False, 50), SEARCH)
     ]
     assert all(more <= less for less, more in itertools.pairwise(losses))

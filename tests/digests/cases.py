@@ -336,7 +336,6 @@ SAVED: dict[str, int | None] = {
     "gamble all parts": 4,
     "rebel": 4,
     "rebel costs, texts": 4,
-    "similarities, costs": 5,
     "mart all parts": 2,
     "logitboost missing, weights": 2,
     "abc-logit, base class": 2,

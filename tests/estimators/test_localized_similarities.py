@@ -130,7 +130,7 @@ def test_data_frames_and_texts() -> None:
     model = make().fit(frame, NAMES[NOISY])
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     assert set(model.predict(frame)) <= set(NAMES)
-    with pytest.raises(ValueError, match="feature names|columns"):
+    with pytest.raises(ValueError, match=r"feature names|columns"):
         model.predict(frame[["b", "a", "c"]].rename(columns={"b": "d"}))
 
 
@@ -269,7 +269,9 @@ def test_what_trees_have() -> None:
         with pytest.raises(AttributeError, match=f"compares rows with training points: it has no {name}, but points_"):
             getattr(model, name)
     for export in (model.to_onnx, model.to_treelite, model.to_dict, lambda: model.to_shap(X)):
-        with pytest.raises(TypeError, match="only models of trees can be exported, but this Loc.* compares rows with training"):
+        with pytest.raises(
+            TypeError, match=r"only models of trees can be exported, but this Loc.* compares rows with training"
+        ):
             export()
     for draw in (model.plot.tree, model.plot.importances):
         with pytest.raises(ValueError, match="compares rows with training points: it has no trees"):

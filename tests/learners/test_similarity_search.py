@@ -66,14 +66,16 @@ def test_nobody_is_told_apart(backend: Backend) -> None:
 
 
 def test_the_best_isolated_point_by_hand(backend: Backend) -> None:
-    # Points at 1, 2 and 3 with sums 3 - 2, -4 and 5 of weights that add up to 2 of 14. Told apart: 2 * 1 - 2 = 0, 2 * -4 - 2 = -10,
-    # 2 * 5 - 2 = 8: the point at 2.
+    # Points at 1, 2 and 3 with sums 3 - 2, -4 and 5 of weights that add up to 2 of 14. Told apart: 2 * 1 - 2 = 0,
+    # 2 * -4 - 2 = -10, 2 * 5 - 2 = 8: the point at 2.
     data, stats = on_a_line(backend, 1, 1, 2, 3), stats_of(backend, [[3], [-2], [-4], [5]])
     assert best_isolated_row(backend, data, stats) == 2
     assert data.first_rows.tolist() == [0, 2, 3]
 
 
-def brute_force(levels: NDArray[np.int64], weights: NDArray[np.int64], side: NDArray[np.int64], anchor: int, balls: bool, most: int) -> float:
+def brute_force(
+    levels: NDArray[np.int64], weights: NDArray[np.int64], side: NDArray[np.int64], anchor: int, balls: bool, most: int
+) -> float:
     """The lowest smoothed loss of all candidates, with distances and the drop rule in Python's numbers."""
     squares = ((levels - levels[anchor]) ** 2).sum(axis=1)
     distinct = np.unique(levels, axis=0)
@@ -102,7 +104,9 @@ def brute_force(levels: NDArray[np.int64], weights: NDArray[np.int64], side: NDA
         whole = abs(weights).sum(axis=0)
         right, wrong = (whole + edge) // 2, (whole - edge) // 2
         more = np.maximum(whole // 4096, 1)
-        losses.append(float((right * np.sqrt((wrong + more) / (right + more)) + wrong * np.sqrt((right + more) / (wrong + more))).sum()))
+        losses.append(
+            float((right * np.sqrt((wrong + more) / (right + more)) + wrong * np.sqrt((right + more) / (wrong + more))).sum())
+        )
     return min(losses)
 
 

@@ -84,7 +84,10 @@ def test_levels_are_within_half_a_unit(values: list[int], n_levels: int) -> None
     scale = FeatureScale.fit(X, ones(X), n_levels, "common")
     levels = scale.transform(X)
     assert levels.max() == scale.top[0]
-    errors = [abs(Fraction(v) - Fraction(scale.low[0]) - int(q) * Fraction(scale.unit[0])) for v, q in zip(values, levels[:, 0], strict=True)]
+    errors = [
+        abs(Fraction(v) - Fraction(scale.low[0]) - int(q) * Fraction(scale.unit[0]))
+        for v, q in zip(values, levels[:, 0], strict=True)
+    ]
     assert max(errors) <= Fraction(scale.unit[0]) * Fraction(1, 2) * (1 + Fraction(1, 10**9))
 
 

@@ -49,9 +49,7 @@ class CpuPointPrimitives(CpuResources, PointPrimitives):
         self.team.map(loops.nearer_index, len(out), 4 * len(out), distances, of_rows, out)
         return out
 
-    def opposite_rows(
-        self, distances: NDArray[np.int32], sides: NDArray[np.int8], side: int
-    ) -> tuple[NDArray[np.uint8], int]:
+    def opposite_rows(self, distances: NDArray[np.int32], sides: NDArray[np.int8], side: int) -> tuple[NDArray[np.uint8], int]:
         rows = np.empty(len(distances), np.uint8)
         found = self.team.map(loops.opposite_rows, len(rows), 8 * len(rows), distances, sides, side, rows)
         return rows, nearest_of(found, distances)

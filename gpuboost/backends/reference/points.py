@@ -40,18 +40,16 @@ class NumpyPointPrimitives(PointPrimitives):
     def nearer_index(self, distances: NDArray[np.int32], limits: NDArray[np.int32] | int) -> NDArray[np.int32]:
         return (distances <= limits).astype(np.int32)
 
-    def opposite_rows(
-        self, distances: NDArray[np.int32], sides: NDArray[np.int8], side: int
-    ) -> tuple[NDArray[np.uint8], int]:
+    def opposite_rows(self, distances: NDArray[np.int32], sides: NDArray[np.int8], side: int) -> tuple[NDArray[np.uint8], int]:
         rows = ((sides[:, 0] != side) & (distances > 0)).astype(np.uint8)
         return rows, nearest(rows, distances)
 
     def drop_similar(
         self, rows: NDArray[np.uint8], distances: NDArray[np.int32], to_candidate: NDArray[np.int32], apart: int
     ) -> int:
-        to_anchor, to_candidate = distances.astype(np.int64), to_candidate.astype(np.int64)  # type: ignore[assignment]
-        fourfold = 2 * to_anchor + 2 * to_candidate - apart
-        rows[10 * apart * (to_anchor - to_candidate) >= 4 * apart * apart + fourfold * fourfold] = 0
+        a, b = distances.astype(np.int64), to_candidate.astype(np.int64)
+        fourfold = 2 * a + 2 * b - apart
+        rows[10 * apart * (a - b) >= 4 * apart * apart + fourfold * fourfold] = 0
         return nearest(rows, distances)
 
     def class_products(self, stats: Stats, frequency_weight: NDArray[np.int32]) -> IntArray:
