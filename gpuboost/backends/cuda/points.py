@@ -15,6 +15,7 @@ from gpuboost.backends.cuda.results import Pending
 from gpuboost.backends.cuda.rows import CudaRows
 from gpuboost.backends.points import NONE, PointPrimitives
 from gpuboost.backends.statistics import Stats
+from gpuboost.similarities.ensemble import Similarities
 
 SLAB_BYTES = 64 << 20
 """Rows travel to the device in pieces of about this size."""
@@ -97,6 +98,15 @@ class CudaPointPrimitives(CudaRows, PointPrimitives):
         arguments = (stats.quantised, frequency_weight, products.array, n_rows, stats.n_classes, n_channels)
         launch(self.gpu, "class_products", grid, arguments, block=block)
         return products.get().reshape(stats.n_classes, stats.n_classes)
+
+    def add_similarities(self, ensemble: Similarities, rows: CudaPoints, scores: GpuArray, first: int, stop: int) -> None:
+        part, (n_blocks, n_rows, _), n_classes = ensemble.part(first, stop), rows.levels.shape, scores.shape[1]
+        points = np.zeros((max(1, part.n_points), n_blocks * BLOCK_FEATURES), np.uint8)
+        points[: part.n_points, : part.levels.shape[1]] = part.levels
+        rounds = np.stack([part.first, part.second, part.radius], axis=1).astype(np.int32)
+        on_device = self.put_together(points, rounds, part.coefficients)
+        sizes = (n_rows, n_blocks, part.n_rounds, n_classes)
+        launch(self.gpu, "add_similarities", self._row_grid(n_rows), (rows.levels, *on_device, scores, *sizes))
 
     def _row_grid(self, n_rows: int) -> tuple[int]:
         """Return the grid of a kernel with a thread for each row."""

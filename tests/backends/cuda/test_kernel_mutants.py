@@ -20,6 +20,7 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
+from gpuboost.similarities.ensemble import Similarities, Similarity, TrainingPoints
 from tests.backends.test_softmax import random_rows
 from tests.candidates import LEAST, SMALL, tight_plan
 from tests.cuda_on_cpu import forked, mutants, sanitized
@@ -338,6 +339,10 @@ def points(gpu: EmulatedGpu) -> None:
     weights = rng.integers(1, 5, 2600).astype(np.int32)
     quantised = rng.integers(-(2**15), 2**15, (2600, 3)) * weights[:, None]
 
+    kept = TrainingPoints(levels[:4], np.arange(4), np.zeros(4, np.int32))
+    says = [Similarity(kept.take(some), radius, rng.normal(size=(2, 3))) for some, radius in (([0, 3], 0), ([1], 49), ([], 0))]
+    similarities = Similarities.from_rounds([[one] for one in says], 3, 19)
+
     def results(backend: Backend) -> list[object]:
         rows, own_sides = backend.load_points(levels), backend.put(sides)
         to_anchor = backend.squared_distances(rows, levels[0])
@@ -348,6 +353,9 @@ def points(gpu: EmulatedGpu) -> None:
             to_candidate, apart = backend.squared_distances(rows, levels[candidate]), backend.get(to_anchor)[candidate]
             found.append(backend.get(backend.nearer_index(to_anchor, to_candidate)))
             found += [backend.drop_similar(others, to_anchor, to_candidate, int(apart)), backend.get(others)]
+        scores = backend.put(np.zeros((2600, 3)))
+        backend.add_similarities(similarities, rows, scores, 0, 3)
+        found.append(backend.get(scores))
         return [*found, nearest, backend.class_products(stats_of(backend, quantised), backend.put(weights))]
 
     for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
@@ -390,6 +398,8 @@ MUTANTS = {
     "products of a class with itself": planted(
         points, "points", "* quantised[i * n_channels + m]", "* quantised[i * n_channels + k]"
     ),
+    "the second point is not looked at": planted(points, "points", "if (second >= 0) limit", "if (second > 99) limit"),
+    "nothing is near without points": planted(points, "points", "int nearest = 0, limit = 0;", "int nearest = 1, limit = 0;"),
     "products in 32 bits": planted(
         points,
         "points",
