@@ -48,8 +48,7 @@ class SimilarityModel:
     def blank(cls, sample: Sample, max_bins: int, n_jobs: int | None, n_classes: int) -> Self:
         weights = np.zeros(sample.X.shape[0], np.int64)
         weights[sample.rows] = row_counts(*sample.split_weights())
-        X = to_host(sample.X)
-        scale = FeatureScale.fit(X[sample.rows], weights[sample.rows], max_bins, cls.scaling)
+        scale = FeatureScale.fit(to_host(sample.X), weights, max_bins, cls.scaling)
         return cls(scale, Similarities.from_rounds([], n_classes, scale.n_features))
 
     def problem(self, backend: Backend, sample: Sample, encoder: LabelEncoder) -> tuple[Problem, bool]:

@@ -62,7 +62,7 @@ class FeatureScale:
         X : ndarray, shape (n_rows, n_features)
             Of any real dtype; NaN is missing, and infinities count for nothing here.
         weights : ndarray of int64, shape (n_rows,)
-            What each row counts in the means; their sum is below ``2**30``.
+            What each row counts in the means; their sum is below ``2**30``. A row of weight 0 does not exist.
         n_levels : int
             2 to 256.
         scaling : {"standard", "common"}
@@ -124,8 +124,8 @@ class Column:
     def of(cls, column: NDArray[Any], weights: IntArray) -> Column:
         with np.errstate(over="ignore", invalid="ignore"):
             values = column.astype(np.float64)
-        is_finite = np.isfinite(values)
-        values, weights = values[is_finite], weights[is_finite]
+        counts = np.isfinite(values) & (weights > 0)
+        values, weights = values[counts], weights[counts]
         if not len(values):
             return cls(0.0, 0.0, 0.0, 0.0)
         low, high = float(values.min()), float(values.max())

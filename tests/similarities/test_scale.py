@@ -48,6 +48,12 @@ def test_standard_deviations_by_hand() -> None:
     assert (scale.low.tolist(), scale.unit.tolist(), scale.top.tolist(), scale.missing.tolist()) == ([1], [1], [4], [2])
 
 
+def test_rows_without_weight_do_not_exist() -> None:
+    X = np.array([[0.0], [10.0], [-1e9], [np.nan]])
+    scale = FeatureScale.fit(X, np.array([1, 1, 0, 0]), 11, "common")
+    assert (scale.low.tolist(), scale.unit.tolist(), scale.missing.tolist()) == ([0], [1], [5])
+
+
 @pytest.mark.parametrize("scaling", ["standard", "common"])
 def test_weights_are_rows(scaling: str) -> None:
     rng = np.random.default_rng(0)
