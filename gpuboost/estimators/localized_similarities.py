@@ -64,9 +64,10 @@ class LocalizedSimilaritiesClassifier(CostSensitiveClassifier):
 
     Notes
     -----
-    Distances must mean something. After 1,000 rounds it errs less on vowels than a support vector machine, the nearest neighbour
-    and trees (33 % of those of other speakers, not 42 or more), about as much on spectra and pen strokes, more on images of
-    digits, and more than trees on tables of mixed columns. The loss falls in every round, unless equal points carry different labels.
+    Distances must mean something. After 1,000 rounds it errs less on vowels than a support vector machine, the nearest
+    neighbour and trees (33 % of those of other speakers, not 42 or more), about as much on spectra and pen strokes, more on
+    images of digits, and more than trees on tables of mixed columns. The loss falls in every round, unless equal points carry
+    different labels.
 
     The model file holds only the points of ``points_``: many of a small training set, few of a large one. Rows of training sets
     that may not be given away must not be in a model that is. A round costs time linear in the rows.
