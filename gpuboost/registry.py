@@ -36,6 +36,12 @@ ALGORITHMS = {
     "rebel": Algorithm(
         "RebelClassifier", "gpuboost.estimators.rebel", "Appel et al. 2016", "mistakes with different costs: --cost-matrix"
     ),
+    "localized-similarities": Algorithm(
+        "LocalizedSimilaritiesClassifier",
+        "gpuboost.estimators.localized_similarities",
+        "Appel and Perona 2017",
+        "columns whose distances mean something, such as pixels and spectra; says which training points decide",
+    ),
     "mart": Algorithm(
         "MartClassifier", "gpuboost.estimators.abc_boost", "Friedman 2001", "gradient boosting: a regression tree a class"
     ),

@@ -10,7 +10,7 @@ The batch axis T is the number of trees that grow side by side; boosters that gr
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsFloat, SupportsInt
 
@@ -21,6 +21,7 @@ from gpuboost import fixedpoint
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights, label_weights
+from gpuboost.backends.points import PointPrimitives
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
 from gpuboost.binning import BinMapper, Binned, bin_block
 from gpuboost.ensemble import Ensemble
@@ -28,7 +29,7 @@ from gpuboost.peers.base import ALONE, Peers
 from gpuboost.tree import Tree
 
 
-class Backend(ABC):
+class Backend(PointPrimitives):
     """What boosting needs of a device. See the module's docstring for the rules."""
 
     device: str
@@ -64,7 +65,7 @@ class Backend(ABC):
     def get(self, array: Device) -> NDArray[Any]:
         """Return a host array with the contents of the device array ``array``."""
 
-    def close(self) -> None:  # noqa: B027  (most backends hold nothing)
+    def close(self) -> None:
         """Give back threads and device memory."""
 
     def __enter__(self) -> Backend:

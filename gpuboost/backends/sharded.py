@@ -21,6 +21,7 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.divided import DividedGrowth
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
+from gpuboost.backends.points import UndividedPoints
 from gpuboost.backends.sharded_growth import ShardedGrowth, room
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.binning import BinMapper, Binned, BinnedMatrix
@@ -48,7 +49,7 @@ class ShardedMatrix:
     rows_up_to: IntArray
 
 
-class ShardedBackend(Backend):
+class ShardedBackend(UndividedPoints, Backend):
     """See the module's docstring.
 
     Parameters

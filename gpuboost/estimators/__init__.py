@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gpuboost.estimators.base import BoostingClassifier
     from gpuboost.estimators.filterboost import FilterBoostClassifier
     from gpuboost.estimators.gamble import GambleClassifier
+    from gpuboost.estimators.localized_similarities import LocalizedSimilaritiesClassifier
     from gpuboost.estimators.output_code import OutputCodeClassifier
     from gpuboost.estimators.rebel import RebelClassifier
     from gpuboost.estimators.samme import SAMMEClassifier
@@ -22,6 +23,7 @@ __all__ = [
     "BoostingClassifier",
     "FilterBoostClassifier",
     "GambleClassifier",
+    "LocalizedSimilaritiesClassifier",
     "LogitBoostClassifier",
     "MartClassifier",
     "OutputCodeClassifier",

@@ -82,6 +82,8 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
     """The loss of the margin that two classes are trained by, where there is one. `OutputCodeClassifier` decodes by it."""
     _own_fitted: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes that only this classifier has."""
+    _absent: ClassVar[tuple[str, ...]] = ()
+    """Fitted attributes of its bases that it does not have."""
 
     # ---- what a subclass defines -------------------------------------------------------------------------------------------
 

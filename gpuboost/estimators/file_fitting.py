@@ -58,7 +58,7 @@ def check_takes_codes(estimator: Any) -> None:
     """Raise a TypeError if an estimator needs values."""
     if estimator._model_kind is not TreeModel:
         kind = type(estimator).__name__
-        raise TypeError(f"a {kind} that boosts a regressor needs values, which a code file does not have")
+        raise TypeError(f"a {kind} that boosts no trees needs values, which a code file does not have")
 
 
 def evaluation_entries(eval_set: Any) -> list[CodeFile | tuple[Any, Any, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone, is_regressor
@@ -136,6 +136,8 @@ def weight_parameter(regressor: Any) -> str | None:
 @dataclass(frozen=True, eq=False)
 class RegressorModel:
     """Regressors instead of trees: an `gpuboost.estimators.model.Model` of one `RegressionStep` a round."""
+
+    without_trees: ClassVar[str] = "a {kind} that boosts a regressor has no {attribute}, but estimators_"
 
     steps: list[RegressionStep] = field(default_factory=list)
 

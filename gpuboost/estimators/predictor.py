@@ -97,9 +97,9 @@ class Predictor:
         gains = self._trees("feature_importances_").ensemble.feature_gains(self.n_features_in_)
         return gains / (gains.sum() or 1.0)
 
-    def _set_trees(self, bin_mapper: BinMapper, ensemble: Ensemble) -> None:
-        """Make trees from a file the model."""
-        self._model = TreeModel(bin_mapper, ensemble)
+    def _set_model(self, **parts: Any) -> None:
+        """Make what comes from a file the model."""
+        self._model = self._model_kind(**parts)
 
     def _trees(self, attribute: str) -> TreeModel:
         """Return the model of trees that an attribute belongs to; raise an AttributeError if there is none."""
@@ -109,7 +109,7 @@ class Predictor:
         kind = type(self).__name__
         if model is None:
             raise AttributeError(f"{kind!r} object has no attribute {attribute!r}")
-        raise AttributeError(f"a {kind} that boosts a regressor has no {attribute}, but estimators_")
+        raise AttributeError(model.without_trees.format(kind=kind, attribute=attribute))
 
     # ---- rows to labels ----------------------------------------------------------------------------------------------------
 

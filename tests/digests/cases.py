@@ -176,6 +176,17 @@ CASES: dict[str, Case] = {
     "rebel edges of zero": Case("rebel", "halves", {"max_depth": 3}, rounds=4),
     "rebel pruned": Case("rebel", "wide", {"pruning": True, "max_depth": 3}, rounds=5),
     "rebel all parts": Case("rebel", "three", {"cost_matrix": COSTS_3, "max_depth": 3, **ALL_PARTS}, weights="zero"),
+    # ---- localized similarities ----
+    "similarities": Case("localized-similarities", "three", {"random_state": 1}, n_watched=1),
+    "similarities, best anchor": Case(
+        "localized-similarities", "five", {"anchor": "best", "balls": False, "max_candidates": 6}, weights="integer"
+    ),
+    "similarities, missing": Case(
+        "localized-similarities", "four, missing", {"scaling": "common", "max_bins": 64, "random_state": 2}, weights="real"
+    ),
+    "similarities, costs": Case("localized-similarities", "texts", {"cost_matrix": COSTS_5, "random_state": 3}, rounds=12),
+    "similarities, two classes": Case("localized-similarities", "two", {"random_state": 4}, weights="zero"),
+    "similarities, seventeen classes": Case("localized-similarities", "seventeen", {"random_state": 5}, rounds=6),
     # ---- MART, LogitBoost, ABC-Boost ----
     "mart": Case("mart", "three", NEWTON, rounds=5, n_watched=1),
     "mart default leaves": Case("mart", "three", rounds=2),
@@ -278,6 +289,7 @@ CASES: dict[str, Case] = {
         "gamble", "five", {"learning_rate": "line-search", "max_leaf_nodes": 6}, n_watched=1, first=5
     ),
     "rebel costs + continued": Case("rebel", "three", {"cost_matrix": COSTS_3}, n_watched=2, first=3),
+    "similarities + continued": Case("localized-similarities", "three", {"random_state": 1}, n_watched=1, first=3),
     "mart all parts + continued": Case(
         "mart", "five", {**NEWTON, **SAMPLED, "weight_trim": 0.875}, rounds=4, weights="real", first=1
     ),
@@ -304,6 +316,7 @@ CASES: dict[str, Case] = {
     "gamble prior": Case("gamble", "nothing", weights="zero", warns=True),
     "rebel prior": Case("rebel", "nothing", warns=True),
     "rebel costs, prior": Case("rebel", "nothing", {"cost_matrix": COSTS_3}, weights="real", warns=True),
+    "similarities prior": Case("localized-similarities", "nothing", {"random_state": 6}, weights="integer", warns=True),
     "mart prior": Case("mart", "nothing", warns=True),
     "abc prior": Case("abc-boost", "nothing", weights="integer", warns=True),
 }

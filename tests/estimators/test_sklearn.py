@@ -14,6 +14,7 @@ from gpuboost import (
     AdaBoostMHClassifier,
     FilterBoostClassifier,
     GambleClassifier,
+    LocalizedSimilaritiesClassifier,
     LogitBoostClassifier,
     MartClassifier,
     OutputCodeClassifier,
@@ -35,8 +36,10 @@ MORE_ESTIMATORS = [
     ABCBoostClassifier(n_estimators=20, n_jobs=1),
     LogitBoostClassifier(n_estimators=20, n_jobs=1),
     RebelClassifier(n_estimators=10, n_jobs=1),
+    LocalizedSimilaritiesClassifier(n_estimators=15, random_state=0, n_jobs=1),
 ]
 VARIANTS = [
+    LocalizedSimilaritiesClassifier(n_estimators=15, anchor="best", balls=False, scaling="common", n_jobs=1),
     ABCBoostClassifier(n_estimators=20, loss="mart", gap=5, n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, variant="discrete", n_jobs=1),
     AdaBoostMHClassifier(n_estimators=20, learner="stump", n_jobs=1),

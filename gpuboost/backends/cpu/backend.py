@@ -18,6 +18,7 @@ from gpuboost.backends.cpu.loops.label_weights import weigh_labels
 from gpuboost.backends.cpu.loops.rows import EnsembleArrays, TreeArrays
 from gpuboost.backends.cpu.matrix import CpuMatrix
 from gpuboost.backends.cpu.one_hot import COUNT, WEIGHT, OneHot
+from gpuboost.backends.cpu.points import CpuPointPrimitives
 from gpuboost.backends.cpu.pruning.policy import Pruning
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
@@ -30,7 +31,7 @@ from gpuboost.tree import Tree
 State = Floats | OneHot
 
 
-class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
+class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax, CpuPointPrimitives):
     """Every primitive as a compiled loop over rows or features.
 
     Parameters

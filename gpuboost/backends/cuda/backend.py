@@ -15,13 +15,14 @@ from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.growth_work import Recording, Start
 from gpuboost.backends.cuda.linked import CudaLinked
 from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.points import CudaPointPrimitives
 from gpuboost.backends.cuda.results import Results
 from gpuboost.backends.cuda.softmax import CudaSoftmax
 from gpuboost.backends.divided import DividedGrowth
 from gpuboost.binning import BinMapper, Binned
 
 
-class CudaBackend(CudaLinked, CudaSoftmax, DividedGrowth):
+class CudaBackend(CudaPointPrimitives, CudaLinked, CudaSoftmax, DividedGrowth):
     """Every primitive as launches on one device.
 
     Parameters

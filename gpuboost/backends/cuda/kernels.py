@@ -189,6 +189,16 @@ ROWS = {
     "project": {
         "project": "state:f8* signs:i1* coefficients:f8* magnitude:f8* side:i1* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8"
     },
+    "points": {
+        "squared_distances": "levels:u1* point:u1* distances:i4* n_rows:i4 n_blocks:i4",
+        "ring_index": "distances:i4* radii:i4* out:i4* n_rows:i4 n_radii:i4",
+        "nearer_index": "distances:i4* limits:i4*? out:i4* n_rows:i4 limit:i4",
+        "opposite_rows": "distances:i4* sides:i1* rows:u1* nearest:u8* n_rows:i4 side:i4",
+        "drop_similar": "rows:u1* distances:i4* to_candidate:i4* nearest:u8* apart:i8 n_rows:i4",
+        "class_products": "quantised:i4* frequency_weight:i4* products:i8* n_rows:i4 n_classes:i4 n_channels:i4",
+        "add_similarities": "levels:u1* points:u1* rounds:i4* coefficients:f8* scores:f8* n_rows:i4 n_blocks:i4 n_rounds:i4 "
+        "n_classes:i4",
+    },
     "predict": {
         "apply": "nodes:i4* codes:u1* leaf:i4* n_rows:i4 root:i4",
         "set_bit": "codes:u1* cell:i4* n_rows:i4 feature:i4 cut:i4 missing_left:i4 bit:i4",
