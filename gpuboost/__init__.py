@@ -80,6 +80,7 @@ MODULES = (
     "ensemble",
     "estimators",
     "export",
+    "features",
     "learners",
     "plotting",
     "stopping",

@@ -13,11 +13,12 @@ the cuts depend neither on the order of the rows, nor on the workers that hold t
 weights, and a row of weight 2 is the same as two rows.
 
 `mapper.py` is `BinMapper`; `columns.py` reads the columns of a matrix, `quantiles.py` chooses where bins start,
-`codes.py` has what codes are, `stored.py` those that lie in a file. Where the rows lie on several workers, `workers.py` finds
+`codes.py` has what codes are, `stored.py` those that lie in a file, `computed.py` columns that are computed when they are read. Where the rows lie on several workers, `workers.py` finds
 the same cuts, from what `outline.py` says of a column of which not all values are known.
 """
 
 from gpuboost.binning.codes import MISSING_CODE, BinBlock, Binned, BinnedMatrix, bin_block
+from gpuboost.binning.computed import ComputedMatrix
 from gpuboost.binning.mapper import BinMapper
 from gpuboost.binning.quantiles import MAX_VALUE_BINS, midpoint
 from gpuboost.binning.stored import StoredMatrix
@@ -29,6 +30,7 @@ __all__ = [
     "BinMapper",
     "Binned",
     "BinnedMatrix",
+    "ComputedMatrix",
     "StoredMatrix",
     "bin_block",
     "midpoint",

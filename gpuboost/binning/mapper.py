@@ -61,6 +61,12 @@ class BinMapper:
         offsets = self.cut_offsets[first : stop + 1]
         return BinMapper(self.cut_values[offsets[0] : offsets[-1]], offsets - offsets[0], self.has_missing[first:stop])
 
+    def select(self, features: IntArray) -> BinMapper:
+        """Return the cuts of some features, in the given order."""
+        cuts = [self.cuts(f) for f in features]
+        offsets = np.cumsum([0, *map(len, cuts)], dtype=np.int64)
+        return BinMapper(np.concatenate([np.empty(0), *cuts]), offsets, self.has_missing[features])
+
     def digest(self) -> str:
         """Return a SHA-256 of the cuts, as hexadecimal digits."""
         sha = hashlib.sha256()
