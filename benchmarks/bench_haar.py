@@ -5,13 +5,13 @@
     python benchmarks/bench_haar.py --data-dir DIR --runs paper --work DIR --seconds 3600
 
 A run keeps a checkpoint in ``--work`` and goes on from it when it is started again, to the bytes of one long training: after
-``--seconds``, Ctrl-C or a crash. What it has come to is written to ``--out`` each time. "paper" is the training of section 4 of Kégl,
-"The return of AdaBoost.MH" (4 inner nodes, 10,000 rounds, test error 0.85 %), on a pool of 5,000 features; the paper does not
-say how many there are or how they are drawn.
+``--seconds``, Ctrl-C or a crash. What it has come to is written to ``--out`` each time. "paper" is the training of section 4 of
+Kégl, "The return of AdaBoost.MH" (4 inner nodes, 10,000 rounds, test error 0.85 %), on a pool of 5,000 features; the paper does
+not say how many there are or how they are drawn.
 
-Memory is the peak of the process until the end of the training (``ru_maxrss``), what it had before the fit (libraries, pixels), and
-the codes, a byte for each row and feature. The errors of all rounds are computed after the training. ``DIR/mnist.npz`` is as in
-bench_cpu.py; without a directory it is downloaded.
+Memory is the peak of the process until the end of the training (``ru_maxrss``), what it had before the fit (libraries,
+pixels), and the codes, a byte for each row and feature. The errors of all rounds are computed after the training.
+``DIR/mnist.npz`` is as in bench_cpu.py; without a directory it is downloaded.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Sums over rectangles of images, in exact integers: the features of `gpuboost.features.HaarFeatures`.
 
 The integral image is ``I[y, x] = sum of the pixels above and left of (y, x)``, so that the sum over a rectangle is
-``I[bottom, right] - I[top, right] - I[bottom, left] + I[top, left]`` (Crow 1984). A feature is a sum of such corners times small
-integers. They are added in int32 and may overflow on the way: arithmetic modulo 2**32 is exact as long as the feature fits, see
-`check_pixels`.
+``I[bottom, right] - I[top, right] - I[bottom, left] + I[top, left]`` (Crow 1984). A feature is a sum of such corners times
+small integers. They are added in int32 and may overflow on the way: arithmetic modulo 2**32 is exact as long as the feature
+fits, see `gpuboost.features.pixels`.
 """
 
 from __future__ import annotations

@@ -81,12 +81,13 @@ class Backend(ABC):
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> Device:
         """Return the codes of X, or of ``X[rows]``, ready for training and prediction: ``load(mapper.transform(X))``.
 
-        X is a host matrix of a real dtype, a `gpuboost.binning.ComputedMatrix`, or an array that this backend reads where it is.
+        X is a host matrix of a real dtype, one whose columns are computed (`gpuboost.binning.ComputedMatrix`), or an array that
+        this backend reads where it is.
         """
         return self.load(mapper.transform(X, rows=rows, bin_block=self.bin_block))
 
     def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
-        """Return features of images on the host, int32 (n_features, n_rows), see `gpuboost.rectangles.rectangle_sums`. Exact."""
+        """Return features of images on the host, int32 (n_features, n_rows). Exact. See `gpuboost.rectangles`."""
         return rectangle_sums(images, rows, features)
 
     @abstractmethod

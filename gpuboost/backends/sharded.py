@@ -28,6 +28,7 @@ from gpuboost.binning import MISSING_CODE, BinMapper, Binned, BinnedMatrix
 from gpuboost.binning.codes import N_CODES
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import Peers, agree, mark
+from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree
 
 
@@ -138,6 +139,9 @@ class ShardedBackend(Backend):
 
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> ShardedMatrix:
         return self.load(mapper.transform(X, rows=rows, bin_block=self.local.bin_block))
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        return self.local.rectangle_sums(images, rows, features)
 
     def usable(self, data: ShardedMatrix) -> NDArray[np.bool_]:
         return self.local.usable(data.local)

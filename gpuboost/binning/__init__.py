@@ -12,9 +12,10 @@ with more is cut at weighted quantiles. They are exact: weights are integers, an
 the cuts depend neither on the order of the rows, nor on the workers that hold them, nor on the unit of the
 weights, and a row of weight 2 is the same as two rows.
 
-`mapper.py` is `BinMapper`; `columns.py` reads the columns of a matrix, `quantiles.py` chooses where bins start,
-`codes.py` has what codes are, `stored.py` those that lie in a file, `computed.py` columns that are computed when they are read. Where the rows lie on several workers, `workers.py` finds
-the same cuts, from what `outline.py` says of a column of which not all values are known.
+`mapper.py` is `BinMapper`; `columns.py` reads the columns of a matrix, `quantiles.py` chooses where bins start, `codes.py`
+has what codes are, `stored.py` those that lie in a file, `computed.py` matrices whose columns are computed when they are
+read. Where the rows lie on several workers, `workers.py` finds the same cuts, from what `outline.py` says of a column of
+which not all values are known.
 """
 
 from gpuboost.binning.codes import MISSING_CODE, BinBlock, Binned, BinnedMatrix, bin_block

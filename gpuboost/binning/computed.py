@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-PART_BYTES = 32 << 20
+PART_BYTES = 8 << 20
 """Columns are computed in parts of about this size."""
 
 
 class ComputedMatrix(ABC):
     """A matrix that estimators take in place of an array, and of which they read some columns at a time.
 
-    Training on ``n_rows`` rows keeps ``n_rows * n_features`` bytes of codes, and besides some columns of values. Every column is
-    computed twice: to choose its cuts, and for its codes. A subclass defines the members below; its values must not change.
+    Training on ``n_rows`` rows keeps ``n_rows * n_features`` bytes of codes, and besides some columns of values. Every column
+    is computed twice: to choose its cuts, and for its codes (and ``max_leaf_nodes="auto"`` looks at some rows). A subclass
+    defines the members below; its values must not change.
 
     Attributes
     ----------

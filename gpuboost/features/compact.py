@@ -55,6 +55,8 @@ def compact(pipeline: Any) -> Any:
         raise TypeError(f"pipeline must end in HaarFeatures and a classifier of gpuboost, got {found}")
     (haar_name, haar), (name, model) = steps[-2:]
     check_is_fitted(model)
+    if not isinstance(model._model, TreeModel):
+        raise TypeError(f"the {type(model).__name__} of the pipeline boosts a regressor: what columns it uses is not known")
     used = np.unique(model.ensemble_.feature)
     if used.size == 0:
         used = np.zeros(1, used.dtype)  # a matrix has a column
@@ -64,7 +66,7 @@ def compact(pipeline: Any) -> Any:
 
 
 def of_columns(model: BoostingClassifier, used: IntArray) -> BoostingClassifier:
-    """Return a copy of a fitted classifier for a matrix that has only the columns ``used``, ascending, with all that it uses."""
+    """Return a copy of a fitted classifier for a matrix of the columns ``used`` alone, ascending, with all that it uses."""
     smaller = copy.copy(model)
     ensemble = replace(model.ensemble_, feature=np.searchsorted(used, model.ensemble_.feature).astype(np.int32))
     smaller._model = TreeModel(model.bin_mapper_.select(used), ensemble)

@@ -23,9 +23,9 @@ from gpuboost.rectangles import ImageShape, RectangleMatrix
 class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Haar-like features of images: two, three and four rectangles at every place and scale (Viola and Jones 2004).
 
-    A pool of them is drawn at `fit`, which looks at nothing but the shape of the images. A value is a difference of sums of pixels,
-    an exact integer that is divided by nothing, and 0 on an even image. Boost them with a share of the pool a round: with
-    ``max_features=0.04`` that is as good as to draw new features in every round, and nothing is encoded anew.
+    A pool of them is drawn at `fit`, which looks at nothing but the shape of the images. A value is a difference of sums of
+    pixels, an exact integer that is divided by nothing, and 0 on an even image. Boost them with a share of the pool a round:
+    with ``max_features=0.04`` that is as good as to draw new features in every round, and nothing is encoded anew.
 
     Parameters
     ----------
@@ -36,10 +36,11 @@ class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How many features are drawn, without repetition; all that there are, if they are no more.
     scale : float, default 255.0
         Pixels that are floats are multiplied by it and rounded to the nearest integer, ties to even: images in [0, 1] get the
-        features of their bytes. Pixels that are integers or booleans stay what they are.
+        features of their bytes. Pixels that are integers or booleans stay what they are;
+        objects are floats.
     lazy : bool, default False
-        Whether `transform` returns a `gpuboost.features.ComputedMatrix`, which gpuboost's classifiers read in place of an array:
-        the values, four bytes each, are then never all in memory. Their training keeps codes of one byte.
+        Whether `transform` returns a `gpuboost.features.ComputedMatrix`, which gpuboost's classifiers read in place of an
+        array: the values, four bytes each, are then never all in memory. Their training keeps codes of one byte.
     random_state : int, Generator, RandomState or None, default None
         Seed of the pool (of NumPy's PCG64).
     device : str or int, default "auto"
@@ -52,8 +53,8 @@ class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     image_shape_ : tuple of int
         ``(height, width, n_channels)``.
     rectangles_ : ndarray of int64, shape (n_drawn, 6)
-        For each feature: the kind (0 two rectangles side by side, left minus right; 1 two below each other, top minus bottom; 2 and 3
-        three, twice the middle minus both sides; 4 four, one diagonal minus the other), the channel, the height of one
+        For each feature: the kind (0 two rectangles side by side, left minus right; 1 two below each other, top minus bottom;
+        2 and 3 three, twice the middle minus both sides; 4 four, one diagonal minus the other), the channel, the height of one
         rectangle, the top, the width of one, and the left.
     n_features_in_ : int
         Numbers of an image.
@@ -124,8 +125,8 @@ class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         chosen = pool.draw(shape, n_features, draw_seed(self.random_state))
         if len(chosen) == 0:
             raise ValueError(
-                f"images of {shape.height} x {shape.width} (n_features={shape.n_pixels}) are too small for a feature: it needs at "
-                "least two pixels"
+                f"images of {shape.height} x {shape.width} (n_features={shape.n_pixels}) are too small for a feature: "
+                "it needs at least two pixels"
             )
         to_pixels(pixels, shape, float(self.scale))
         self.__dict__.update(fitted.__dict__, image_shape_=tuple(shape), rectangles_=chosen)

@@ -37,8 +37,8 @@ def image_shape_of(parameter: Any, shape: tuple[int, ...]) -> ImageShape:
     of_images = shape[1:]
     if parameter is None and len(of_images) == 1:
         raise ValueError(
-            f"image_shape must say what the {of_images[0]} columns of X are: pass image_shape=(height, width) or (height, width, "
-            f'n_channels), "{LINE}" if a row is an image of one line, or X of shape (n_images, height, width)'
+            f"image_shape must say what the {of_images[0]} columns of X are: pass image_shape=(height, width) or (height, "
+            f'width, n_channels), "{LINE}" if a row is an image of one line, or X of shape (n_images, height, width)'
         )
     if parameter == LINE and len(of_images) == 1:
         return ImageShape(1, of_images[0], 1)

@@ -1,8 +1,8 @@
 """The two-, three- and four-rectangle features of Viola and Jones, at every place and scale, and a draw of them.
 
-A feature is a grid of equal cells with a sign each, whose size is that of one cell: the sums over the cells times the signs, added
-(Viola and Jones, "Robust real-time face detection", 2004, figure 1). The middle of three rectangles counts twice, so that all
-features of an even image are 0. They are numbered by kind, then channel, then cell height, top, cell width, left.
+A feature is a grid of equal cells with a sign each: the sums over the cells times their signs, added (Viola and Jones, "Robust
+real-time face detection", 2004, figure 1). The middle of three rectangles counts twice, so that all features of an even image
+are 0. They are numbered by kind, then channel, then cell height, top, cell width, left.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def n_of_kinds(shape: ImageShape) -> list[int]:
 def draw(shape: ImageShape, n_features: int, seed: int) -> IntArray:
     """Draw features without repetition, each as likely as any other; all of them if there are no more.
 
-    A 64-bit word w of NumPy's PCG64 stands for the feature number ``floor(w n / 2**64)`` of n. The first ``n_features`` that differ
-    are taken, in the order of their numbers.
+    A 64-bit word w of NumPy's PCG64 stands for the feature number ``floor(w n / 2**64)`` of n. The first ``n_features`` that
+    differ are taken, in the order of their numbers.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def _steps(signs: tuple[int, ...], cell: int, start: int) -> tuple[NDArray[np.in
 
 
 def names(chosen: IntArray, shape: ImageShape) -> list[str]:
-    """Return a name for each rectangle: its kind, the channel if there are several, and its top left corner and size in pixels."""
+    """Return a name for each rectangle: its kind, the channel if there are several, its top left corner and size in pixels."""
     found = []
     for kind, channel, cell_height, top, cell_width, left in chosen.tolist():
         of_channel = f"_c{channel}" if shape.n_channels > 1 else ""

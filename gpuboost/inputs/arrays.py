@@ -29,7 +29,7 @@ def origin(x: Any, packages: Iterable[str]) -> str | None:
 
 
 def to_host(x: Any, name: str = "the array") -> Any:
-    """Return an array that lies on a device, a PyTorch tensor, or a matrix to be computed as an ndarray; anything else as it is.
+    """Return an array on a device, a PyTorch tensor, or a matrix that is to be computed as an ndarray; anything else as it is.
 
     Parameters
     ----------

@@ -13,8 +13,8 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.divided import CpuDivided
 from gpuboost.backends.cpu.growth import CpuTrees
-from gpuboost.backends.cpu.loops import rows as row_loops
 from gpuboost.backends.cpu.loops import rectangles as rectangle_loops
+from gpuboost.backends.cpu.loops import rows as row_loops
 from gpuboost.backends.cpu.loops.label_weights import weigh_labels
 from gpuboost.backends.cpu.loops.rows import EnsembleArrays, TreeArrays
 from gpuboost.backends.cpu.matrix import CpuMatrix
@@ -24,7 +24,7 @@ from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
-from gpuboost.binning import Binned, BinMapper, ComputedMatrix
+from gpuboost.binning import BinMapper, Binned, ComputedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
-from gpuboost.binning import MISSING_CODE, BinBlock, Binned, BinMapper, BinnedMatrix, ComputedMatrix, StoredMatrix
+from gpuboost.binning import MISSING_CODE, BinBlock, BinMapper, Binned, BinnedMatrix, ComputedMatrix, StoredMatrix
 from gpuboost.binning.computed import PART_BYTES
 from gpuboost.binning.stored import to_blocks
 
