@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,45 @@ from numpy.typing import NDArray
 from gpuboost.array_types import IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import CUT, FEATURE, KEY, LEFT, MISSING_LEFT, Frontier
+from gpuboost.peers.base import Peers
 
 SPLIT = [FEATURE, CUT, MISSING_LEFT, KEY]
 """The columns of a node table that say what the best split is."""
 
 
+@dataclass(frozen=True)
+class Division:
+    """Which features each worker judges, in a growth.
+
+    Attributes
+    ----------
+    features : ndarray of int64, shape (size + 1,)
+        Worker r judges the features ``features[r] .. features[r + 1] - 1``.
+    bins : ndarray of int64, shape (size + 1,)
+        Their bins.
+    """
+
+    features: IntArray
+    bins: IntArray
+
+    @classmethod
+    def of(cls, bin_offsets: IntArray, n_workers: int) -> Division:
+        """Give every worker about the same number of bins, in whole features."""
+        targets = bin_offsets[-1] * np.arange(n_workers + 1) // n_workers
+        features = np.searchsorted(bin_offsets, targets)
+        features[0], features[-1] = 0, len(bin_offsets) - 1
+        return cls(features, bin_offsets[features])
+
+    def features_of(self, rank: int) -> tuple[int, int]:
+        """Return the first feature of a worker, and the first that is not its own any more."""
+        return int(self.features[rank]), int(self.features[rank + 1])
+
+
 class DividedGrowth(Backend):
     """A backend that has the halves. What is here already is for tables that lie on the host; a device overrides it."""
+
+    def link(self, peers: Peers) -> None:
+        """Link this worker's device with those of the others, if they can be: all workers call it, before anything else."""
 
     @abstractmethod
     def bin_offsets(self, frontier: Frontier) -> IntArray:
@@ -54,6 +87,11 @@ class DividedGrowth(Backend):
         ``sums`` are those of `count` of all workers, for the bins of the features ``features[0] .. features[1] - 1``. A
         sibling's histogram is that of the parent, which an earlier call has been given, minus these.
         """
+
+    def find_own_splits(self, frontier: Frontier, chosen: IntArray, division: Division, peers: Peers, what: str) -> None:
+        """Count the nodes ``chosen``, add their histograms up over all workers, and judge this worker's features."""
+        sums = peers.reduce_scatter(self.count(frontier, chosen), division.bins, what)
+        self.judge(frontier, chosen, sums, division.features_of(peers.rank))
 
     def tables(self, frontier: Frontier) -> tuple[IntArray, IntArray, IntArray]:
         """Return host copies or views of ``nodes``, ``edges`` and ``current``."""

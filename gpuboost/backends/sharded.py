@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
-from gpuboost.backends.divided import SPLIT, DividedGrowth, left_children
+from gpuboost.backends.divided import SPLIT, DividedGrowth, Division, left_children
 from gpuboost.backends.frontier import CUT, FEATURE, MISSING_LEFT, WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
@@ -68,30 +68,6 @@ class Paths:
             self.allowed[t, left + child] = {**above, feature: side}
         n_left, n_right = (int(self.code_counts[feature, side].sum()) for side in sides)
         return left + (n_right < n_left)
-
-
-@dataclass(frozen=True)
-class Division:
-    """Which features each worker judges, in a growth.
-
-    Attributes
-    ----------
-    features : ndarray of int64, shape (size + 1,)
-        Worker r judges the features ``features[r] .. features[r + 1] - 1``.
-    bins : ndarray of int64, shape (size + 1,)
-        Their bins.
-    """
-
-    features: IntArray
-    bins: IntArray
-
-    @classmethod
-    def of(cls, bin_offsets: IntArray, n_workers: int) -> Division:
-        """Give every worker about the same number of bins, in whole features."""
-        targets = bin_offsets[-1] * np.arange(n_workers + 1) // n_workers
-        features = np.searchsorted(bin_offsets, targets)
-        features[0], features[-1] = 0, len(bin_offsets) - 1
-        return cls(features, bin_offsets[features])
 
 
 class ShardedBackend(Backend):
@@ -262,12 +238,11 @@ class ShardedBackend(Backend):
         steps()
 
     def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        chosen, division, rank = self._smaller(frontier, nodes), self.division, self.peers.rank
+        chosen, division = self._smaller(frontier, nodes), self.division
         if division is None or (chosen < 0).all():
             return
         decided = mark(chosen, frontier.stats.min_count, frontier.step)
-        sums = self.peers.reduce_scatter(self.local.count(frontier, chosen), division.bins, f"histograms of {decided}")
-        self.local.judge(frontier, chosen, sums, (int(division.features[rank]), int(division.features[rank + 1])))
+        self.local.find_own_splits(frontier, chosen, division, self.peers, f"histograms of {decided}")
         table, edges, _ = self.local.tables(frontier)
         own = np.concatenate([table[:, nodes][:, :, SPLIT], edges[:, nodes]], axis=2)
         found = self.peers.gather(np.ascontiguousarray(own, np.int64).tobytes(), f"best splits of {decided}")

@@ -44,6 +44,7 @@ class CudaBackend(CudaDivided, CudaSoftmax, DividedGrowth):
 
     def close(self) -> None:
         self._forget()
+        self.unlink()
         self.recorded = None
         self.buffers.clear()
         self.results = Results(self.gpu)
