@@ -59,5 +59,5 @@ class ComputedMatrix(ABC):
             raise IndexError(f"columns must be a slice with the step 1, got {columns}")
         return self.take(rows).columns(first, stop)
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self.columns(0, self.shape[1]).astype(dtype or self.dtype, copy=False)

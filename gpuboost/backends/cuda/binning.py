@@ -68,7 +68,7 @@ def encode(gpu: Gpu, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None) -
 def send(gpu: Gpu, block: Any) -> DeviceMatrix:
     """Return rows of a matrix of the host, or of one that is computed there, on the device."""
     values = plain(np.asarray(block))
-    return DeviceMatrix(gpu.put(values.reshape(-1).view(np.uint8)), values.dtype, values.shape, (values.shape[1], 1))  # type: ignore[arg-type]
+    return DeviceMatrix(gpu.put(values.reshape(-1).view(np.uint8)), values.dtype, values.shape, (values.shape[1], 1))
 
 
 def plain(block: NDArray[Any]) -> NDArray[Any]:
