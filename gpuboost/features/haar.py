@@ -23,7 +23,7 @@ from gpuboost.rectangles import ImageShape, RectangleMatrix
 class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Haar-like features of images: two, three and four rectangles at every place and scale (Viola and Jones 2004).
 
-    A pool of them is drawn at `fit`, which looks at nothing but the shape of the images. A value is a difference of sums of
+    A pool of them is drawn at `fit`, which looks at no pixels but for their dtype. A value is a difference of sums of
     pixels, an exact integer that is divided by nothing, and 0 on an even image. Boost them with a share of the pool a round:
     with ``max_features=0.04`` that is as good as to draw new features in every round, and nothing is encoded anew.
 
@@ -35,9 +35,9 @@ class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_features : int, default 5000
         How many features are drawn, without repetition; all that there are, if they are no more.
     scale : float, default 255.0
-        Pixels that are floats are multiplied by it and rounded to the nearest integer, ties to even: images in [0, 1] get the
-        features of their bytes. Pixels that are integers or booleans stay what they are;
-        objects are floats.
+        If `fit` sees floats (or objects), all pixels are multiplied by it and rounded to the nearest integer, ties to even:
+        images in [0, 1] get the features of their bytes. If it sees integers or booleans, pixels are what they are, and floats
+        that `transform` gets are rounded: so the dtype of an image changes nothing.
     lazy : bool, default False
         Whether `transform` returns a `gpuboost.features.ComputedMatrix`, which gpuboost's classifiers read in place of an
         array: the values, four bytes each, are then never all in memory. Their training keeps codes of one byte.
@@ -52,6 +52,8 @@ class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     image_shape_ : tuple of int
         ``(height, width, n_channels)``.
+    scale_ : float
+        What pixels are multiplied by: ``scale`` or 1.
     rectangles_ : ndarray of int64, shape (n_drawn, 6)
         For each feature: the kind (0 two rectangles side by side, left minus right; 1 two below each other, top minus bottom;
         2 and 3 three, twice the middle minus both sides; 4 four, one diagonal minus the other), the channel, the height of one
@@ -128,8 +130,9 @@ class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"images of {shape.height} x {shape.width} (n_features={shape.n_pixels}) are too small for a feature: "
                 "it needs at least two pixels"
             )
-        to_pixels(pixels, shape, float(self.scale))
-        self.__dict__.update(fitted.__dict__, image_shape_=tuple(shape), rectangles_=chosen)
+        scale = 1.0 if pixels.dtype.kind in "biu" else float(self.scale)
+        to_pixels(pixels, shape, scale)
+        self.__dict__.update(fitted.__dict__, image_shape_=tuple(shape), scale_=scale, rectangles_=chosen)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -151,11 +154,11 @@ class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If X does not have such images, or pixels are so large that a feature might not fit in int32.
         """
         check_is_fitted(self)
-        self._check_parameters()
+        check_bool("lazy", self.lazy)
         shape = ImageShape(*self.image_shape_)
         numbers, shape_of_array = self._pixels(X, reset=False)
         check_images(shape_of_array, shape)
-        pixels = to_pixels(numbers, shape, float(self.scale))
+        pixels = to_pixels(numbers, shape, self.scale_)
         matrix = RectangleMatrix(pixels, np.arange(len(pixels)), pool.corners(shape, self.rectangles_))
         if self.lazy:
             return matrix

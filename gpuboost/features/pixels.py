@@ -66,7 +66,7 @@ def check_images(shape: tuple[int, ...], expected: ImageShape) -> None:
 def to_pixels(X: NDArray[Any], shape: ImageShape, scale: float) -> Pixels:
     """Return pixels as integers, shape (n_images, n_pixels): uint8 and booleans as uint8, all else as int32.
 
-    Integers are what they are. Floats are ``rint(x * scale)`` in float64: to the nearest, ties to even.
+    A pixel becomes ``rint(x * scale)`` in float64, to the nearest integer, ties to even; integers with a scale of 1 are kept.
 
     Raises
     ------
@@ -74,15 +74,15 @@ def to_pixels(X: NDArray[Any], shape: ImageShape, scale: float) -> Pixels:
         If a pixel is so large that a feature might not fit in int32: the middle of three rectangles counts twice, so all cells
         together count at most ``4 / 3 height width`` times.
     """
-    if X.dtype.kind == "b" or X.dtype == np.uint8:
+    if scale == 1 and (X.dtype.kind == "b" or X.dtype == np.uint8):
         return np.ascontiguousarray(X, np.uint8)
-    numbers = X if X.dtype.kind in "iu" else np.rint(X.astype(np.float64) * scale)
+    numbers = X if scale == 1 and X.dtype.kind in "iu" else np.rint(X.astype(np.float64) * scale)
     largest = LARGEST_SUM * 3 // (4 * shape.height * shape.width)
     low, high = (numbers.min(), numbers.max()) if numbers.size else (0, 0)
     if low < -largest or high > largest:
-        value, of_scale = (low if low < -largest else high), "" if X.dtype.kind in "iu" else f", multiplied by scale={scale:g},"
+        value, of_scale = (low if low < -largest else high), "" if scale == 1 else f", multiplied by scale={scale:g},"
         raise ValueError(
             f"pixels of images of {shape.height} x {shape.width}{of_scale} must be from {-largest} to {largest}, got {value}; "
-            "divide them first" + (" or lower scale" if of_scale else "")
+            "divide them first" + ("" if scale == 1 else " or lower scale")
         )
     return np.ascontiguousarray(numbers, np.int32)

@@ -86,6 +86,18 @@ def test_integers_are_not_scaled() -> None:
     assert haar("line", scale=100.0).fit(X).transform(X).tolist() == [[4]]
 
 
+def test_the_dtype_of_an_image_changes_nothing() -> None:
+    images = IMAGES.reshape(9, 30)
+    of_integers, of_floats = (haar((5, 6), 40).fit(X) for X in (images, images / 1.0))
+    assert (of_integers.scale_, of_floats.scale_) == (1.0, 255.0)
+    for fitted in (of_integers, of_floats):
+        for dtype in (np.int16, np.float32, np.float64, object):
+            np.testing.assert_array_equal(fitted.transform(images.astype(dtype)), fitted.transform(images))
+    np.testing.assert_array_equal(of_floats.transform(images), 255 * of_integers.transform(images))
+    even = 2 * ((images.astype(int) + 1) // 2)
+    np.testing.assert_array_equal(of_integers.transform(images + 0.5), of_integers.transform(even))
+
+
 def test_a_line_of_pixels() -> None:
     X = np.array([[1, 5, 2]])
     fitted = haar("line").fit(X)
@@ -143,8 +155,9 @@ def test_the_largest_pixels_are_exact_and_larger_ones_are_refused() -> None:
     assert max(values) == 2 * 10 * largest + 20 * largest > 2**31 - 60
     with pytest.raises(ValueError, match=f"must be from -{largest} to {largest}, got {largest + 1}; divide"):
         fitted.transform(image + np.eye(5, 6, 2, dtype=np.int64))
+    np.testing.assert_array_equal(fitted.transform(image.astype(np.float64))[0], values)
     with pytest.raises(ValueError, match=r"multiplied by scale=255, must be from .* or lower scale"):
-        fitted.transform(image.astype(np.float64))
+        fitted.fit(image.astype(np.float64))
 
 
 REFUSED = [

@@ -202,8 +202,8 @@ def haar(gpu: EmulatedGpu) -> None:
     """Colour images of bytes and of integers up to the largest, more of them than blocks."""
     for dtype in (np.uint8, np.int32):
         images, features = pixels(COLOUR, 7, dtype), all_features(COLOUR)
-        rows, slab = np.arange(7)[::-1], 3 * 4 * COLOUR.n_corners
-        with mock.patch.object(rectangles, "SLAB_BYTES", slab):
+        rows = np.arange(7)[::-1]
+        with mock.patch.object(rectangles, "MOST_BLOCKS", 3):
             found = CudaBackend(gpu).rectangle_sums(images, rows, features)
         assert (found == rectangle_sums(images, rows, features)).all()
 
