@@ -624,7 +624,6 @@ MUTANTS = {
         haar, "haar", "        __syncthreads();\n        for (int f", "        for (int f"
     ),
     "no barrier before the next image": planted(haar, "haar", "__syncthreads();  // the next", "// the next"),
-    "all blocks have one place": planted(haar, "haar", "blockIdx.x * n_corners", "0 * n_corners"),
     "the last corner is left out": planted(haar, "haar", "j < offset[f + 1];", "j < offset[f + 1] - 1;"),
     # ---- softmax
     "the shift of the largest miss is ignored": planted(softmax, "softmax", "largest ? first_shift(*largest) : shift", "shift"),
