@@ -82,6 +82,7 @@ MODULES = (
     "ensemble",
     "estimators",
     "export",
+    "features",
     "learners",
     "plotting",
     "stopping",

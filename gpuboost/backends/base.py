@@ -26,6 +26,7 @@ from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, So
 from gpuboost.binning import BinMapper, Binned, bin_block
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import ALONE, Peers
+from gpuboost.rectangles import Pixels, RectangleFeatures, rectangle_sums
 from gpuboost.tree import Tree
 
 
@@ -81,9 +82,13 @@ class Backend(PointPrimitives):
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> Device:
         """Return the codes of X, or of ``X[rows]``, ready for training and prediction: ``load(mapper.transform(X))``.
 
-        X is a host matrix of a real dtype, or an array that this backend reads where it is.
+        X is a host matrix of a real dtype, a `gpuboost.binning.ComputedMatrix`, or an array that the backend reads where it is.
         """
         return self.load(mapper.transform(X, rows=rows, bin_block=self.bin_block))
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        """Return features of images on the host, int32 (n_features, n_rows). Exact. See `gpuboost.rectangles`."""
+        return rectangle_sums(images, rows, features)
 
     @abstractmethod
     def usable(self, data: Device) -> NDArray[np.bool_]:

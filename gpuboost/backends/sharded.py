@@ -27,6 +27,7 @@ from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, So
 from gpuboost.binning import BinMapper, Binned, BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import Peers, agree, mark
+from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree
 
 GROWN_AS_A_WHOLE = "trees of several workers grow as a whole, see `ShardedBackend.run`"
@@ -93,6 +94,9 @@ class ShardedBackend(UndividedPoints, Backend):
 
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> ShardedMatrix:
         return self.load(mapper.transform(X, rows=rows, bin_block=self.local.bin_block))
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        return self.local.rectangle_sums(images, rows, features)
 
     def usable(self, data: ShardedMatrix) -> NDArray[np.bool_]:
         return self.local.usable(data.local)

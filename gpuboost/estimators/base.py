@@ -108,11 +108,12 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
 
         Parameters
         ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features); or CodeFile
+        X : array-like, data frame, device array or ComputedMatrix, shape (n_rows, n_features); or CodeFile
             Numbers of any real dtype. NaN (in data frames also None and NA) is missing, infinities are ordinary values.
             Arrays of CuPy, PyTorch, JAX, Numba and others that lie on a CUDA device are encoded there, if the training runs on
             one; to choose the cuts, some of their columns at a time are copied to the host. All arrays that `fit` takes may be
-            on a device. A `gpuboost.CodeFile` has labels and weights, too.
+            on a device. The columns of a `gpuboost.features.ComputedMatrix` are computed some at a time, in predictions, too.
+            A `gpuboost.CodeFile` has labels and weights, too.
         y : array-like, shape (n_rows,) or (n_rows, n_classes)
             Labels of any type that can be ordered, or a 0/1 matrix of at least two columns for a multi-label problem.
         sample_weight : array-like, shape (n_rows,), optional

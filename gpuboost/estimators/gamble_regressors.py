@@ -162,7 +162,7 @@ class RegressorModel:
         return [[step] for step in self.steps]
 
     def encode(self, backend: Backend, matrix: Any) -> Device:
-        return matrix.astype(np.float64, copy=False)
+        return np.asarray(matrix, np.float64)
 
     def add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
         for step in self.steps[first:stop]:

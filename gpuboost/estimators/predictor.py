@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.array_types import Floats
 from gpuboost.backends.base import Backend
-from gpuboost.binning import BinMapper
+from gpuboost.binning import BinMapper, ComputedMatrix
 from gpuboost.costs.matrix import check_cost_matrix, least_cost
 from gpuboost.costs.metrics import mean_cost, refuse_many_labels
 from gpuboost.ensemble import Ensemble
@@ -316,7 +316,12 @@ def take_over(estimator: Any, fitted: Any) -> None:
 
 
 def to_backend(backend: Backend, matrix: Any) -> Any:
-    """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be."""
+    """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be.
+
+    One that is to be computed is computed on the backend.
+    """
+    if isinstance(matrix, ComputedMatrix):
+        return matrix.on(backend)
     return matrix if backend.reads_device_arrays else to_host(matrix)
 
 

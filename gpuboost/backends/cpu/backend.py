@@ -13,6 +13,7 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.divided import CpuDivided
 from gpuboost.backends.cpu.growth import CpuTrees
+from gpuboost.backends.cpu.loops import rectangles as rectangle_loops
 from gpuboost.backends.cpu.loops import rows as row_loops
 from gpuboost.backends.cpu.loops.label_weights import weigh_labels
 from gpuboost.backends.cpu.loops.rows import EnsembleArrays, TreeArrays
@@ -24,8 +25,9 @@ from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
-from gpuboost.binning import Binned
+from gpuboost.binning import BinMapper, Binned, ComputedMatrix
 from gpuboost.ensemble import Ensemble
+from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree
 
 State = Floats | OneHot
@@ -66,6 +68,18 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax, CpuPointPrimitives):
 
     def bin_block(self, values: Floats, cut_values: Floats, cut_offsets: IntArray, out: NDArray[np.uint8]) -> None:
         self.team.map(row_loops.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
+
+    def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> CpuMatrix:
+        if isinstance(X, ComputedMatrix):
+            return CpuMatrix.of_computed(mapper, X if rows is None else X.take(rows), self.bin_block)
+        matrix: CpuMatrix = super().encode(mapper, X, rows)
+        return matrix
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        out = np.empty((features.n_features, len(rows)), np.int32)
+        work = len(rows) * (len(features.corner) + 4 * features.shape.n_pixels)
+        self.team.map(rectangle_loops.rectangle_sums, len(rows), work, images, rows, features, out)
+        return out
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import growth as cuda_growth
+from gpuboost.backends.cuda import rectangles
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
 from gpuboost.backends.frontier import Frontier, GrowthScope
@@ -20,6 +21,7 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
+from gpuboost.rectangles import rectangle_sums
 from gpuboost.similarities.ensemble import Similarities, Similarity, TrainingPoints
 from tests.backends.cuda.test_nccl import N_ROWS, grown, grown_together
 from tests.backends.test_softmax import random_rows
@@ -28,6 +30,7 @@ from tests.cuda_on_cpu import forked, mutants, sanitized
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.cuda_on_cpu.mutants import Mutant
 from tests.cuda_on_cpu.requirement import require
+from tests.features.images import COLOUR, all_features, pixels
 from tests.problems import coded, stats_of
 
 REFERENCE = NumpyBackend()
@@ -194,6 +197,16 @@ def labels(gpu: EmulatedGpu) -> None:
         found = backend.weigh_labels(backend.put(scores), target, weighting, 5, 900)
         for mine, theirs in zip(found, label_weights(scores[5:], target[5:], weighting), strict=True):
             assert mine.tobytes() == theirs.tobytes()
+
+
+def haar(gpu: EmulatedGpu) -> None:
+    """Colour images of bytes and of integers up to the largest, more of them than blocks."""
+    for dtype in (np.uint8, np.int32):
+        images, features = pixels(COLOUR, 7, dtype), all_features(COLOUR)
+        rows = np.arange(7)[::-1]
+        with mock.patch.object(rectangles, "MOST_BLOCKS", 3):
+            found = CudaBackend(gpu).rectangle_sums(images, rows, features)
+        assert (found == rectangle_sums(images, rows, features)).all()
 
 
 def wide(gpu: EmulatedGpu) -> None:
@@ -662,6 +675,21 @@ MUTANTS = {
         labels, "label_weights", "i < N_EXP_COEFFICIENTS", "i < N_EXP_COEFFICIENTS - 1"
     ),
     "the exponential's least argument": planted(labels, "label_weights", "x < -800.0 ? -800.0 : x", "x"),
+    # ---- haar
+    "the border is what was there": planted(haar, "haar", "at[0] = 0;", ""),
+    "the border is a pixel": planted(haar, "haar", "if (x > 0) sum", "sum"),
+    "the first channel alone": planted(haar, "haar", "* n_channels + channel, sizes.n_bytes", "* n_channels, sizes.n_bytes"),
+    "pixels are bytes": planted(haar, "haar", "n_bytes == 1 ?", "true ?"),
+    "lines of the first channel alone": planted(haar, "haar", "line < n_channels * (height + 1)", "line < height + 1"),
+    "the first image alone": planted(haar, "haar", "const i64 image = i *", "const i64 image = 0 *"),
+    "no barrier before the lines": planted(
+        haar, "haar", "        __syncthreads();\n        for (int line", "        for (int line"
+    ),
+    "no barrier before the features": planted(
+        haar, "haar", "        __syncthreads();\n        for (int f", "        for (int f"
+    ),
+    "no barrier before the next image": planted(haar, "haar", "__syncthreads();  // the next", "// the next"),
+    "the last corner is left out": planted(haar, "haar", "j < offset[f + 1];", "j < offset[f + 1] - 1;"),
     # ---- softmax
     "the shift of the largest miss is ignored": planted(softmax, "softmax", "largest ? first_shift(*largest) : shift", "shift"),
     "a candidate without trees has one": planted(
@@ -862,7 +890,9 @@ BY_DEFAULT = {
     "missing values are the smallest",
     "blocks overwrite each other's rows",
     "votes where there are none",
-    # ---- project, label_weights and softmax
+    # ---- haar, project, label_weights and softmax
+    "the first channel alone",
+    "no barrier before the features",
     "the last channel first",
     "a tie is won",
     "an exponential's series is one short",
