@@ -200,6 +200,10 @@ class ShardedBackend(Backend):
         smaller, largest = self.local.minimum(state, limit, scale, limit_scale)
         return smaller, self.most(largest, f"maximum of minima at {scale}, {limit_scale}")
 
+    def pair_weights(self, state: Device, signs: Device) -> tuple[Device, SupportsFloat]:
+        pairs, largest = self.local.pair_weights(state, signs)
+        return pairs, self.most(largest, "maximum of the weights of pairs")
+
     def project(self, state: Device, signs: Device, coefficients: Floats) -> tuple[Device, Device, SupportsFloat]:
         magnitude, side, largest = self.local.project(state, signs, coefficients)
         return magnitude, side, self.most(largest, f"maximum of a projection on {mark(coefficients)}")

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.frontier import GrowthScope
 from gpuboost.backends.statistics import Stats
 from gpuboost.boosters.base import Booster, Problem, Round
 from gpuboost.boosters.ending import is_perfect
@@ -61,7 +62,6 @@ class AdaBoostMH(Booster[ExponentialWeights]):
         return ExponentialWeights(problem, initial)
 
     def rounds(self, problem: Problem, state: ExponentialWeights, n_rounds: int) -> Iterator[Round]:
-        backend, data = problem.backend, problem.data
         counts = leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
         stats = state.statistics(counts)
         loss = state.loss(stats)
@@ -70,8 +70,8 @@ class AdaBoostMH(Booster[ExponentialWeights]):
             if overshoots and loss > 1.0:
                 return
             scope = self.sampling.draw(t, problem, stats)
-            weak = self.learner(backend, data, stats, scope)
-            if weak.edge == 0 and scope.is_whole:  # where it was a part of all, another part may say more
+            weak = self.weak_classifier(t, problem, state, stats, scope)
+            if weak.edge == 0 and not self.may_find_more(problem, stats, scope):
                 return
             edge, total = weak.edge, stats.total
             added = weak.with_values(self.coefficients(weak, stats, problem))
@@ -87,6 +87,16 @@ class AdaBoostMH(Booster[ExponentialWeights]):
 
     def is_last_round(self, problem: Problem, state: ExponentialWeights, trees: Sequence[GrownTree], t: int) -> bool:
         return self.variant == "discrete" and is_perfect(trees[0], problem.backend, state.statistics())
+
+    def weak_classifier(
+        self, t: int, problem: Problem, state: ExponentialWeights, stats: Stats, scope: GrowthScope
+    ) -> VotingTree:
+        """Return the classifier of round t, counted from 0; ``stats`` are those of ``state``."""
+        return self.learner(problem.backend, problem.data, stats, scope)
+
+    def may_find_more(self, problem: Problem, stats: Stats, scope: GrowthScope) -> bool:
+        """Whether another round may find an edge after one that has found none: if it was grown from a part of all."""
+        return not scope.is_whole
 
     def coefficients(self, weak: VotingTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
         """Return the leaf values of the round, shape (n_leaves, n_classes)."""

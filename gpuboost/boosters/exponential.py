@@ -68,6 +68,11 @@ class ExponentialWeights:
         up, down = (float(np.ldexp(1.0, min(max(shift, 0), 1000))) for shift in (self.scale, -self.scale))
         return self._quantised(*self.backend.minimum(self.state, self.limit, up, down), counts)
 
+    @property
+    def log2_unit(self) -> int:
+        """What is quantised, times 2 to the power of this, are the true weights."""
+        return self.scale
+
     def _quantised(self, state: Device, maximum: SupportsFloat, counts: Counts | None = None) -> Stats:
         return self.backend.statistics(state, self.signs, self.frequency_weight, self.n_rows, maximum, counts)
 
@@ -85,7 +90,7 @@ class ExponentialWeights:
         if stats is None or self.limit is not None:
             stats = self._quantised(self.state, self.maximum)
         with np.errstate(over="ignore"):
-            total = float(np.ldexp(float(stats.total), self.scale - stats.shift))
+            total = float(np.ldexp(float(stats.total), self.log2_unit - stats.shift))
         if self.initial_total is None:
             self.initial_total = total
         return total / self.initial_total if self.initial_total else 0.0

@@ -1,0 +1,41 @@
+"""The row state of the ranking loss: a weight for each pair of a row's class and another one."""
+
+from __future__ import annotations
+
+from typing import SupportsFloat
+
+import numpy as np
+
+from gpuboost.array_types import Floats
+from gpuboost.backends.statistics import Counts, Device, Stats
+from gpuboost.boosters.base import Problem
+from gpuboost.boosters.exponential import ExponentialWeights
+
+
+class PairWeights(ExponentialWeights):
+    """The weights ``D(i, l) = exp((f_l - f_y) / 2)`` of the pairs of a row's class y and every other class l.
+
+    They are products ``exp(-f_y / 2) exp(f_l / 2)`` (section 6 of Schapire and Singer 1999), and the factors are those of an
+    `ExponentialWeights` with half the scores. The statistics are of the signed weights that the score of each class has in
+    ``sum_l D(i, l) (f_y - f_l)``: for y all of the row's pairs, for another class its own pair. So an edge is
+    ``sum_il D(i, l) (h_y - h_l)``, and the total weight is twice that of the pairs.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem, np.where(problem.signs > 0, problem.weight_scale[:, None], 1.0))
+
+    @property
+    def log2_unit(self) -> int:
+        return 2 * self.scale
+
+    def multiply(self, leaf_index: Device, values: Floats) -> None:
+        super().multiply(leaf_index, values / 2)
+
+    def _quantised(self, state: Device, maximum: SupportsFloat, counts: Counts | None = None) -> Stats:
+        return super()._quantised(*self.backend.pair_weights(state, self.signs), counts)
+
+    def projection(self, coefficients: Floats, counts: Counts | None = None) -> Stats:
+        """Return ``sum_l D(i, l) (coefficients_y - coefficients_l)`` in fixed point: statistics of one channel."""
+        pairs, _ = self.backend.pair_weights(self.state, self.signs)
+        state, signs, maximum = self.backend.project(pairs, self.signs, coefficients)
+        return self.backend.statistics(state, signs, self.frequency_weight, self.n_rows, maximum, counts)
