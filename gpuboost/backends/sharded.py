@@ -204,6 +204,10 @@ class ShardedBackend(Backend):
         pairs, largest = self.local.pair_weights(state, signs)
         return pairs, self.most(largest, "maximum of the weights of pairs")
 
+    def row_weight_state(self, state: Device, signs: Device) -> tuple[Device, SupportsFloat]:
+        whole, largest = self.local.row_weight_state(state, signs)
+        return whole, self.most(largest, "maximum of the rows' weights")
+
     def project(self, state: Device, signs: Device, coefficients: Floats) -> tuple[Device, Device, SupportsFloat]:
         magnitude, side, largest = self.local.project(state, signs, coefficients)
         return magnitude, side, self.most(largest, f"maximum of a projection on {mark(coefficients)}")

@@ -20,6 +20,7 @@ from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.exactmath import log
 from gpuboost.learners.base import Learner, VotingTree
 from gpuboost.learners.grown_tree import GrownTree
+from gpuboost.learners.single_label_tree import SingleLabelTree
 
 SMOOTHING = 1024
 """A leaf of the real variant needs about this share of a class's weight, 1 / 1024, to say more than the whole does."""
@@ -33,7 +34,7 @@ class AdaBoostMH(Booster[ExponentialWeights]):
 
     Attributes
     ----------
-    learner : Learner
+    learner : Learner or SingleLabelTree
         Finds a classifier ``h(x)`` in {-1, +1}^K with a large edge.
     initial_weights : {"single-label", "uniform"}
         "single-label" gives a row's label as much weight as all other classes together (eq. 3); "uniform" the same weight to
@@ -50,7 +51,7 @@ class AdaBoostMH(Booster[ExponentialWeights]):
         What the learner sees of the rows and features.
     """
 
-    learner: Learner
+    learner: Learner | SingleLabelTree
     initial_weights: InitialWeights
     variant: Literal["discrete", "real"] = "discrete"
     learning_rate: float = 1.0
@@ -92,6 +93,9 @@ class AdaBoostMH(Booster[ExponentialWeights]):
         self, t: int, problem: Problem, state: ExponentialWeights, stats: Stats, scope: GrowthScope
     ) -> VotingTree:
         """Return the classifier of round t, counted from 0; ``stats`` are those of ``state``."""
+        if isinstance(self.learner, SingleLabelTree):
+            row_stats = state.row_statistics(leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling))
+            return self.learner(problem.backend, problem.data, stats, row_stats, scope)
         return self.learner(problem.backend, problem.data, stats, scope)
 
     def may_find_more(self, problem: Problem, stats: Stats, scope: GrowthScope) -> bool:

@@ -76,6 +76,14 @@ class ExponentialWeights:
     def _quantised(self, state: Device, maximum: SupportsFloat, counts: Counts | None = None) -> Stats:
         return self.backend.statistics(state, self.signs, self.frequency_weight, self.n_rows, maximum, counts)
 
+    def row_statistics(self, counts: Counts | None = None) -> Stats:
+        """Return the whole weight of each row, in the column of its class, in fixed point. Rows have one label each."""
+        return self._of_rows(self.state, counts)
+
+    def _of_rows(self, state: Device, counts: Counts | None) -> Stats:
+        whole, maximum = self.backend.row_weight_state(state, self.signs)
+        return self.backend.statistics(whole, self.signs, self.frequency_weight, self.n_rows, maximum, counts)
+
     def projection(self, coefficients: NDArray[np.float64], counts: Counts | None = None) -> Stats:
         """Return ``sum_l w_il y_il coefficients_l`` in fixed point: statistics of one channel."""
         state, signs, maximum = self.backend.project(self.state, self.signs, coefficients)

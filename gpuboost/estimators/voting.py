@@ -56,7 +56,7 @@ class VotingParameters(GrowthParameters):
             )
         parameters.check_learning_rate(self.learning_rate)
 
-    def _learner(self, n_classes: int, sample: Sample) -> Learner:
+    def _learner(self, n_classes: int, sample: Sample) -> Learner | SingleLabelTree:
         """Return the weak learner."""
         if self.learner == "product":
             return StumpProduct(int(self.n_factors))

@@ -67,7 +67,7 @@ class AdaBoostECC(AdaBoostMR):
         backend, colours = problem.backend, self.colourings.of_round(t + 1).astype(np.float64)
         counts = leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
         projected = state.projection(colours, counts)
-        binary = self.learner(backend, problem.data, projected, scope)
+        binary = super().weak_classifier(t, problem, state, projected, scope)
         sums, sum_abs = binary.leaf_sums(backend, projected)
         votes = binary.tree.values * colours
         grown = replace(binary.with_values(votes), sums=None)

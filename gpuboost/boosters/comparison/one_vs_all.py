@@ -71,7 +71,7 @@ class OneVsAll(Booster[BinaryWeights]):
                 if self._is_finished(k, state, stats):
                     continue
                 scope = binary.sampling.draw(t, problem, stats)
-                weak = binary.learner(problem.backend, problem.data, stats, scope)
+                weak = binary.weak_classifier(t, state.problems[k], weights, stats, scope)
                 if weak.edge > 0 or not scope.is_whole:  # where it was a part of all, another part may say more
                     values = binary.coefficients(weak, stats, state.problems[k])
                     trees.append(weak.with_values(of_one_class(values, k, n_classes)))

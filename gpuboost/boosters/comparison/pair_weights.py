@@ -34,6 +34,9 @@ class PairWeights(ExponentialWeights):
     def _quantised(self, state: Device, maximum: SupportsFloat, counts: Counts | None = None) -> Stats:
         return super()._quantised(*self.backend.pair_weights(state, self.signs), counts)
 
+    def row_statistics(self, counts: Counts | None = None) -> Stats:
+        return self._of_rows(self.backend.pair_weights(self.state, self.signs)[0], counts)
+
     def projection(self, coefficients: Floats, counts: Counts | None = None) -> Stats:
         """Return ``sum_l D(i, l) (coefficients_y - coefficients_l)`` in fixed point: statistics of one channel."""
         pairs, _ = self.backend.pair_weights(self.state, self.signs)
