@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         AdaBoostM1Classifier,
         AdaBoostMHClassifier,
         AdaBoostMRClassifier,
+        AOSOLogitBoostClassifier,
         BoostingClassifier,
         FilterBoostClassifier,
         GambleClassifier,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALGORITHMS",
     "ABCBoostClassifier",
+    "AOSOLogitBoostClassifier",
     "ActiveLearner",
     "AdaBoostECCClassifier",
     "AdaBoostM1Classifier",

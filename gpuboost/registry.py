@@ -78,6 +78,12 @@ ALGORITHMS = {
         "Guruswami & Sahai 1999",
         "for comparison: a binary tree a round for a random division of the classes; AdaBoost.OC with variant=oc",
     ),
+    "aoso-logitboost": Algorithm(
+        "AOSOLogitBoostClassifier",
+        "gpuboost.estimators.aoso_logitboost",
+        "Sun et al. 2012",
+        "for comparison: as logitboost, with one tree a round, each leaf of which moves two classes of its own",
+    ),
 }
 """In the order in which they are recommended."""
 

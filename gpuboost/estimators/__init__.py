@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gpuboost.estimators.adaboost_m1 import AdaBoostM1Classifier
     from gpuboost.estimators.adaboost_mh import AdaBoostMHClassifier
     from gpuboost.estimators.adaboost_mr import AdaBoostECCClassifier, AdaBoostMRClassifier
+    from gpuboost.estimators.aoso_logitboost import AOSOLogitBoostClassifier
     from gpuboost.estimators.base import BoostingClassifier
     from gpuboost.estimators.filterboost import FilterBoostClassifier
     from gpuboost.estimators.gamble import GambleClassifier
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABCBoostClassifier",
+    "AOSOLogitBoostClassifier",
     "AdaBoostECCClassifier",
     "AdaBoostM1Classifier",
     "AdaBoostMHClassifier",
