@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
 from gpuboost.backends.base import Backend
@@ -48,8 +49,9 @@ class PairTree:
 
         ``rows`` are the numbers of the rows that the tree is grown from, on the host; what else ``scope`` says holds, too.
         """
-        max_leaf_nodes = max(2, min(self.max_leaf_nodes, data.n_rows + 1))
-        nodes, members = new_nodes(np.zeros((1, 2), np.int64), max_leaf_nodes)[0], {0: rows}
+        max_leaf_nodes = max(2, min(self.max_leaf_nodes, int(data.n_rows) + 1))
+        nodes: IntArray = new_nodes(np.zeros((1, 2), np.int64), max_leaf_nodes)[0]
+        members = {0: rows}
         find_splits(backend, data, nodes, members, [0], scope, choose, statistics)
         for step in range(max_leaf_nodes - 1):
             node = int(nodes[:, KEY].argmax())  # the lowest of equals
@@ -85,7 +87,7 @@ def find_splits(
             nodes[m, [FEATURE, CUT, MISSING_LEFT, KEY]] = root[[FEATURE, CUT, MISSING_LEFT, GAIN]]
 
 
-def goes_left_at(backend: Backend, data: Device, node: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def goes_left_at(backend: Backend, data: Device, node: IntArray) -> NDArray[np.bool_]:
     """Return which rows go left at a node's split, on the host."""
     stump = Tree(
         feature=node[[FEATURE]].astype(np.int32),
@@ -96,5 +98,4 @@ def goes_left_at(backend: Backend, data: Device, node: IntArray) -> np.ndarray[t
         values=np.zeros((2, 1)),
         gain=np.zeros(1),
     )
-    leaf_index: IntArray = backend.get(backend.apply(stump, data))
-    return leaf_index == 0  # type: ignore[return-value]
+    return np.equal(backend.get(backend.apply(stump, data)), 0)

@@ -20,7 +20,7 @@ class NodePairs(NamedTuple):
     Attributes
     ----------
     pairs : ndarray of int64, shape (n_nodes, 2)
-        The class that loses what the other one gets, as in `gpuboost.backends.base.Backend.softmax_statistics`.
+        The lower one first; it loses what the other one gets, as in `gpuboost.backends.base.Backend.softmax_statistics`.
     gradient, curvature : ndarray of int64, shape (n_nodes,)
         Their sums over the nodes' rows, in units.
     """
@@ -56,19 +56,21 @@ class PairSelection:
         first = gradients.argmax(axis=1)
         own = np.stack([self.curvatures(rows, k) for rows, k in zip(members, first.tolist(), strict=True)])
         curvatures = self.peers.sum(own, "curvatures of nodes")
-        differences = gradients[np.arange(len(first)), first][:, None] - gradients
+        nodes = np.arange(len(first))
+        differences = gradients[nodes, first][:, None] - gradients
         gains = [[newton_gain(g, h) for g, h in zip(*row, strict=True)] for row in zip(differences, curvatures, strict=True)]
         for gain, k in zip(gains, first.tolist(), strict=True):
             gain[k] = -1.0
         second = np.argmax(gains, axis=1)  # the lowest class of equals
         agree(self.peers, "pairs of classes", first, second)
-        at = np.arange(len(first)), second
-        return NodePairs(np.stack([second, first], axis=1), differences[at], curvatures[at])
+        pairs = np.sort(np.stack([second, first], axis=1), axis=1)
+        return NodePairs(pairs, gradients[nodes, pairs[:, 1]] - gradients[nodes, pairs[:, 0]], curvatures[nodes, second])
 
     def curvatures(self, rows: IntArray, first: int) -> IntArray:
-        """Return the sums of the curvatures of the pairs of the class ``first`` and each other one (eq. 10 of Li 2010)."""
+        """Return the sums of the curvatures of the pairs of the class ``first`` and each other one (eq. 10 of Li 2010), and 0."""
         p, h = self.p[rows], self.h[rows]
         both = (h[:, [first]] + h) + 2.0 * (p[:, [first]] * p)
+        both[:, first] = 0.0
         return np.asarray(self.units(both, self.shifts.curvature, rows).sum(axis=0))
 
 
