@@ -67,7 +67,7 @@ class PairSelection:
         return NodePairs(pairs, gradients[nodes, pairs[:, 1]] - gradients[nodes, pairs[:, 0]], curvatures[nodes, second])
 
     def curvatures(self, rows: IntArray, first: int) -> IntArray:
-        """Return the sums of the curvatures of the pairs of the class ``first`` and each other one (eq. 10 of Li 2010), and 0."""
+        """Return the sums of the curvatures of the pairs of the class ``first`` and each other one (eq. 10 of Li 2010)."""
         p, h = self.p[rows], self.h[rows]
         both = (h[:, [first]] + h) + 2.0 * (p[:, [first]] * p)
         both[:, first] = 0.0
