@@ -31,7 +31,7 @@ class Run(NamedTuple):
     paper: dict[str, str]
 
 
-GRID = (20, 50, 100, 200)
+GRID = (20, 50, 100, 200, 400, 800, 1600)
 SINGLE_LABEL = {"algorithm": "adaboost-mh", "learner": "single-label", "variant": "discrete"}
 AOSO = {"pendigits": "2.4 ± 0.3", "letter": "2.3 ± 0.2", "optdigits": "2.1 ± 0.3", "usps": "4.9 ± 0.5", "isolet": "3.5 ± 0.5"}
 RUNS = {
@@ -45,7 +45,7 @@ RUNS = {
     ),
     "aoso": Run("AOSO-LogitBoost", {"algorithm": "aoso-logitboost", "min_samples_leaf": 1}, (20,), 5000, AOSO),
     "mr": Run("AdaBoost.MR", {"algorithm": "adaboost-mr"}, (20,), 1000, {}),
-    "m1": Run("AdaBoost.M1", {"algorithm": "adaboost-m1"}, (100,), 1000, {}),
+    "m1": Run("AdaBoost.M1", {"algorithm": "adaboost-m1"}, (100, 400, 1600), 1000, {}),
     "ecc": Run("AdaBoost.ECC", {"algorithm": "adaboost-ecc", "random_state": 0}, (20,), 2000, {}),
     "oc": Run("AdaBoost.OC", {"algorithm": "adaboost-ecc", "variant": "oc", "random_state": 0}, (20,), 2000, {}),
     "ova": Run("one-vs-all AdaBoost", {"algorithm": "one-vs-all"}, (20,), 300, {}),

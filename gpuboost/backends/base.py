@@ -164,28 +164,6 @@ class Backend(ABC):
             smaller = np.minimum(self.get(state) * scale, self.get(limit) * limit_scale)
         return self.put(smaller), float(smaller.max())
 
-    def pair_weights(self, state: Device, signs: Device) -> tuple[Device, SupportsFloat]:
-        """Return the weights of the pairs of a row's class y and another class as a new row state, and its maximum.
-
-        A row has one sign of +1, at y. The pair of y and c weighs ``state[i, y] state[i, c]``. It is entry c of the row; entry
-        y is the sum of all others, taken in the order of the classes. One rounding for each product and each sum. It is
-        computed on the host, the same everywhere; a backend may override it.
-        """
-        own, factors = self.get(signs) > 0, self.get(state)
-        pairs = np.where(own, 0.0, factors[own][:, None] * factors)
-        pairs[own] = np.add.accumulate(pairs, axis=1)[:, -1]
-        return self.put(pairs), float(pairs.max(initial=0.0))
-
-    def row_weight_state(self, state: Device, signs: Device) -> tuple[Device, SupportsFloat]:
-        """Return the sum of each row's entries at its class y as a new row state, see `put_one_hot`, and its maximum.
-
-        A row has one sign of +1, at y. The sum is taken in the order of the classes, with one rounding each. It is computed on
-        the host, the same everywhere; a backend may override it.
-        """
-        own = self.get(signs) > 0
-        whole = np.where(own, np.add.accumulate(self.get(state), axis=1)[:, -1:], 0.0)
-        return self.put_one_hot(whole), float(whole.max(initial=0.0))
-
     @abstractmethod
     def project(self, state: Device, signs: Device, coefficients: Floats) -> tuple[Device, Device, SupportsFloat]:
         """Return ``r_i = sum_c signs[i, c] state[i, c] coefficients[c]`` as a row state, signs and its maximum.

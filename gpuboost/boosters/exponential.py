@@ -78,11 +78,14 @@ class ExponentialWeights:
 
     def row_statistics(self, counts: Counts | None = None) -> Stats:
         """Return the whole weight of each row, in the column of its class, in fixed point. Rows have one label each."""
-        return self._of_rows(self.state, counts)
+        return self._of_rows(self.backend.get(self.state), counts)
 
-    def _of_rows(self, state: Device, counts: Counts | None) -> Stats:
-        whole, maximum = self.backend.row_weight_state(state, self.signs)
-        return self.backend.statistics(whole, self.signs, self.frequency_weight, self.n_rows, maximum, counts)
+    def _of_rows(self, weights: NDArray[np.float64], counts: Counts | None) -> Stats:
+        """Add up the rows of ``weights`` (n_rows, n_classes) on the host, in the order of the classes."""
+        whole = np.where(self.backend.get(self.signs) > 0, np.add.accumulate(weights, axis=1)[:, -1:], 0.0)
+        largest = self.backend.peers.max(np.array([whole.max(initial=0.0)]), "largest weight of a row")
+        state = self.backend.put_one_hot(whole)
+        return self.backend.statistics(state, self.signs, self.frequency_weight, self.n_rows, float(largest[0]), counts)
 
     def projection(self, coefficients: NDArray[np.float64], counts: Counts | None = None) -> Stats:
         """Return ``sum_l w_il y_il coefficients_l`` in fixed point: statistics of one channel."""

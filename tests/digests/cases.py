@@ -337,9 +337,7 @@ CASES: dict[str, Case] = {
         "filterboost", "five", {**FILTER, **FEW, "draw": "resample", "weighting": "exponential", "leaf_values": "vote"}, first=4
     ),
     # ---- nothing to learn from: the shares of the classes ----
-    "mr prior": Case("adaboost-mr", "nothing", weights="integer", warns=True),
     "one-vs-all prior": Case("one-vs-all", "nothing", weights="integer", warns=True),
-    "aoso prior": Case("aoso-logitboost", "nothing", weights="integer", warns=True),
     "mh prior": Case("adaboost-mh", "nothing", weights="integer", warns=True),
     "mh multi-label prior": Case("adaboost-mh", "nothing, multi-label", weights="real", warns=True),
     "mh one class": Case("adaboost-mh", "one class", warns=True),

@@ -25,7 +25,7 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "one-vs-all": {"max_leaf_nodes": 4},
     "adaboost-m1": {"max_leaf_nodes": 6},
     "adaboost-mr": {"max_leaf_nodes": 4, "learner": "single-label"},
-    "adaboost-ecc": {"max_leaf_nodes": 4},
+    "adaboost-ecc": {"max_leaf_nodes": 4, "colourings": [[-1, 1, 1], [1, -1, 1], [1, 1, -1]]},
     "aoso-logitboost": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
 }
 SAMPLED = {"weight_trim": 0.9, "max_features": 0.5, "subsample": 0.5}

@@ -31,14 +31,26 @@ class PairWeights(ExponentialWeights):
     def multiply(self, leaf_index: Device, values: Floats) -> None:
         super().multiply(leaf_index, values / 2)
 
+    def pairs(self) -> Floats:
+        """Return the weights of the pairs, on the host, in units of ``2**log2_unit``; shape (n_rows, n_classes).
+
+        Entry l of a row is ``D(i, l)``, entry y the sum of all others, in the order of the classes: one rounding for each product
+        and each sum, the same everywhere.
+        """
+        own, factors = self.backend.get(self.signs) > 0, self.backend.get(self.state)
+        weights: Floats = np.where(own, 0.0, factors[own][:, None] * factors)
+        weights[own] = np.add.accumulate(weights, axis=1)[:, -1]
+        return weights
+
     def _quantised(self, state: Device, maximum: SupportsFloat, counts: Counts | None = None) -> Stats:
-        return super()._quantised(*self.backend.pair_weights(state, self.signs), counts)
+        weights = self.pairs()
+        largest = self.backend.peers.max(np.array([weights.max(initial=0.0)]), "largest weight of pairs")
+        return super()._quantised(self.backend.put(weights), float(largest[0]), counts)
 
     def row_statistics(self, counts: Counts | None = None) -> Stats:
-        return self._of_rows(self.backend.pair_weights(self.state, self.signs)[0], counts)
+        return self._of_rows(self.pairs() / 2, counts)  # a row's pairs stand in it twice
 
     def projection(self, coefficients: Floats, counts: Counts | None = None) -> Stats:
         """Return ``sum_l D(i, l) (coefficients_y - coefficients_l)`` in fixed point: statistics of one channel."""
-        pairs, _ = self.backend.pair_weights(self.state, self.signs)
-        state, signs, maximum = self.backend.project(pairs, self.signs, coefficients)
+        state, signs, maximum = self.backend.project(self.backend.put(self.pairs()), self.signs, coefficients)
         return self.backend.statistics(state, signs, self.frequency_weight, self.n_rows, maximum, counts)

@@ -1,4 +1,4 @@
-"""Every comparison booster makes the same model on every backend; so do the primitives that they have brought."""
+"""Every comparison booster makes the same model on every backend."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from gpuboost.boosters.comparison.adaboost_m1 import AdaBoostM1
 from gpuboost.boosters.comparison.adaboost_mr import AdaBoostMR
 from gpuboost.boosters.comparison.aoso_logitboost import AOSOLogitBoost
 from gpuboost.boosters.comparison.one_vs_all import OneVsAll
+from gpuboost.boosters.comparison.pair_weights import PairWeights
 from gpuboost.boosters.sampling import Sampling
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
 from gpuboost.learners.single_label_tree import SingleLabelTree
 from gpuboost.training import Training
 from tests.candidates import Once
-from tests.problems import blobs, digest, fit
+from tests.problems import Data, blobs, digest, fit, sign_matrix
 
 SAMPLED = Sampling(weight_trim=0.9, max_features=0.6, subsample=0.7, seed=3)
 BOOSTERS: dict[str, Booster[Any]] = {
@@ -52,11 +53,17 @@ def test_every_backend_makes_the_same_model(candidate: Backend, name: str, once:
 
 
 def test_pair_weights_by_hand(candidate: Backend) -> None:
-    state = np.array([[2.0, 3.0, 5.0], [0.5, 0.25, 8.0]])
-    signs = np.array([[-1, 1, -1], [1, -1, -1]], np.int8)
-    pairs, largest = candidate.pair_weights(candidate.put(state), candidate.put(signs))
-    assert candidate.get(pairs).tolist() == [[6.0, 21.0, 15.0], [4.125, 0.125, 4.0]]
-    assert float(largest) == 21.0
-    whole, largest = candidate.row_weight_state(candidate.put(state), candidate.put(signs))
-    assert candidate.get(whole).tolist() == [[0.0, 10.0, 0.0], [8.75, 0.0, 0.0]]
-    assert float(largest) == 10.0
+    data = Data(np.zeros((2, 1)), sign_matrix([1, 0], 3), np.array([1.0, 2.0]))
+    weights = PairWeights(data.on(candidate))
+    assert weights.pairs().tolist() == [[1, 2, 1], [2, 1, 1]]
+    weights.multiply(candidate.put(np.array([0, 1], np.int32)), 2 * np.log([[2.0, 4.0, 8.0], [0.5, 4.0, 1.0]]))
+    # Factors exp(-f_y / 2) and exp(f_l / 2): (2, 1/4, 8) and (2, 4, 1).
+    expected = np.array([[0.5, 2.5, 2.0], [10.0, 8.0, 2.0]])
+    assert np.ldexp(weights.pairs(), weights.log2_unit) == pytest.approx(expected, rel=1e-12)
+    stats = weights.statistics()
+    units = candidate.get(stats.quantised)[0, :, :3] * 2.0 ** (weights.log2_unit - stats.shift)
+    assert units == pytest.approx(np.array([[-1, 1, -1], [2, -2, -2]]) * expected, rel=1e-7)  # the second row stands twice
+    assert weights.loss(stats) == pytest.approx((5 + 2 * 20) / (4 + 2 * 4))
+    of_rows = weights.row_statistics()
+    sums = np.asarray(of_rows.sum) * 2.0 ** (weights.log2_unit - of_rows.shift)
+    assert sums == pytest.approx([20, 2.5, 0], rel=1e-7)

@@ -60,7 +60,7 @@ def rounds_with_weights(booster: AdaBoostMH, n_rounds: int) -> Iterator[tuple[Fl
 def test_round_by_hand(backend: Backend) -> None:
     # Classes 0 0 1 2 in a row, eight pairs of weight 1. Signed weights of the scores: (2, -1, -1) twice, (-1, 2, -1) and
     # (-1, -1, 2). The cut after the second row has class-wise edges (-6, 3, 3) of 16: r = 3/4, alpha = 1/2 ln 7. All pairs are
-    # ordered right but those of the classes 1 and 2, which the right leaf does not tell apart: six become 1 / sqrt(7), two stay.
+    # ordered right but those of the classes 1 and 2, which the right leaf does not tell apart: six become 1 / sqrt(7).
     data = Data(np.arange(4.0)[:, None], sign_matrix([0, 0, 1, 2], 3))
     training = fit(AdaBoostMR(HammingTree(2)), data, backend, 1)
     a = 0.5 * math.log(7)
