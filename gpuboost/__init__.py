@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         RebelClassifier,
         SAMMEClassifier,
     )
+    from gpuboost.estimators.averaging import average
     from gpuboost.persistence.checkpoint import Checkpoint
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "SAMMEClassifier",
     "StreamError",
     "__version__",
+    "average",
     "cost_scorer",
     "fit",
     "load",
@@ -92,6 +94,7 @@ OTHERS = {
     "ActiveLearner": "gpuboost.active.learner",
     "Checkpoint": "gpuboost.persistence.checkpoint",
     "CodeFile": "gpuboost.code_files",
+    "average": "gpuboost.estimators.averaging",
     **dict.fromkeys(("cost_scorer", "mean_cost", "min_cost_labels"), "gpuboost.costs.metrics"),
 }
 """The modules of the names that are loaded when they are asked for, but for the estimators."""

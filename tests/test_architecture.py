@@ -39,7 +39,7 @@ gpuboost.export gpuboost.persistence gpuboost.plotting
 gpuboost.training
 gpuboost.progress gpuboost.stopping
 gpuboost.streams
-gpuboost.costs gpuboost.codes
+gpuboost.costs gpuboost.codes gpuboost.calibration
 gpuboost.inputs
 gpuboost.boosters
 gpuboost.learners

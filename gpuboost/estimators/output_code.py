@@ -242,6 +242,11 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if isinstance(booster, type) or not hasattr(booster, "_margin_loss") or not hasattr(booster, "decision_function"):
             raise TypeError(f"estimator must be a classifier of gpuboost, such as AdaBoostMHClassifier(), got {booster!r:.200}")
         check_choice("decoding", self.decoding, ("loss", "hamming"))
+        if getattr(booster, "calibration", None) is not None:
+            raise ValueError(
+                f"estimator must have calibration=None, got {booster.calibration!r}: margins decide here, and there are no "
+                "probabilities to calibrate"
+            )
         if self.decoding == "loss" and booster._margin_loss is None:
             raise TypeError(
                 f'decoding="loss" needs a booster with a loss of the margin, which {type(booster).__name__} does not name; '
