@@ -191,7 +191,8 @@ def _newton_step(held: HeldOut, score: Floats, target: Floats, at: tuple[float, 
     slope_a, slope_b, h_aa, h_ab, h_bb = held.total(*columns)
     h_aa, h_bb = h_aa * (1.0 + 1e-9), h_bb * (1.0 + 1e-9)
     determinant = h_aa * h_bb - h_ab * h_ab
-    if not determinant > 0.0:
+    if not (determinant > 0.0 and h_bb > 0.0):
         return -slope_a, slope_b
     # The derivative by b has the other sign, as b is subtracted.
-    return (-slope_a * h_bb + slope_b * h_ab) / determinant, (slope_b * h_aa - slope_a * h_ab) / determinant
+    step_a, step_b = (-slope_a * h_bb + slope_b * h_ab) / determinant, (slope_b * h_aa - slope_a * h_ab) / determinant
+    return (0.0, slope_b / h_bb) if at[0] == 0.0 and step_a < 0.0 else (step_a, step_b)

@@ -93,7 +93,7 @@ def _check_models(models: list[Any]) -> None:
         if model.n_features_in_ != first.n_features_in_ or _names(model) != _names(first):
             raise ValueError(f"models[{i}] has other columns than models[0]: {_names(model)!r:.200}, {_names(first)!r:.200}")
         links = [one._link(len(one.classes_)) for one in (first, model)]
-        costs = [getattr(one, "cost_matrix_", None) for one in (first, model)]
+        costs: list[Any] = [getattr(one, "cost_matrix_", None) for one in (first, model)]
         if links[0] != links[1] or not np.array_equal(costs[0], costs[1]):
             raise ValueError(
                 f"the scores of models[{i}] do not mean what those of models[0] do: their links are {links[1]} and {links[0]}, "
@@ -156,12 +156,12 @@ def scaled(model: Any, mapper: BinMapper, share: float) -> Ensemble:
 
     A row goes left where its value is below the cut (see `gpuboost.export.trees`), and so it does by any codes.
     """
-    old, ensemble = model.bin_mapper_, model.ensemble_
+    old: BinMapper = model.bin_mapper_
+    ensemble: Ensemble = model.ensemble_
     cut, feature = ensemble.cut.astype(np.int64), ensemble.feature
     all_left = cut > old.n_cuts[feature]
     moved = np.where(all_left, mapper.n_cuts[feature] + 1, 0)
     for node in np.flatnonzero((cut > 0) & ~all_left).tolist():
         f = feature[node]
         moved[node] = 1 + np.searchsorted(mapper.cuts(f), old.cuts(f)[cut[node] - 1])
-    ensemble = replace(ensemble, cut=moved.astype(np.uint8))
-    return replace(ensemble, values=ensemble.values * share, gain=ensemble.gain * share)
+    return replace(ensemble, cut=moved.astype(np.uint8), values=ensemble.values * share, gain=ensemble.gain * share)

@@ -146,8 +146,8 @@ class Calibrating:
     ) -> list[str]:
         """Give a model that has just been trained on ``sample`` its temperature; return what the user should be warned of.
 
-        The rows are those that early stopping looked at, if it did. Else models are trained, with as many rounds, without the rows
-        that they then score: one without the hold-out, or one for each fold. The trees of the model are of all rows.
+        The rows are those that early stopping looked at, if it did. Else models are trained, with as many rounds, without the
+        rows that they then score: one without the hold-out, or one for each fold. The trees of the model are of all rows.
         """
         model: Any = self
         link = self._link_to_calibrate(f"calibration={model.calibration!r}")
@@ -164,7 +164,7 @@ class Calibrating:
             if not is_interrupt(error) or backend.peers.size > 1:
                 raise
             return [INTERRUPTED]
-        scores, target, weights = (np.concatenate([part[i] for part in parts]) for i in range(3))  # type: ignore[misc]
+        scores, target, weights = (np.concatenate([part[i] for part in parts]) for i in range(3))
         self.temperature_ = fit_temperature(HeldOut(scores, target, weights, sample.peers), link)
         return []
 

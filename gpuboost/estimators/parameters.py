@@ -57,11 +57,11 @@ class TrainingParameters(Parameters):
         15 of the AdaBoost.MH paper), and never fewer than 51 where more than 50 rounds are run. "patience" keeps the first one
         with the lowest validation error: the rule, with ``n_iter_no_change``, for a model that overfits within a few rounds.
     calibration : {"holdout", "cv"} or None, default None
-        How `predict_proba` gets a temperature, by which the scores are divided: after many rounds a model is far surer than it is
-        right. "holdout" fits it to the rows that early stopping looks at; without early stopping it trains a second model
+        How `predict_proba` gets a temperature, by which the scores are divided: after many rounds a model is far surer than it
+        is right. "holdout" fits it to the rows that early stopping looks at; without early stopping it trains a second model
         without ``validation_fraction`` of the rows, which takes as long as the first, for its scores of these. "cv" trains five
         more, each without a fifth of the rows. The trees are those of the model without calibration, and so are all labels.
-        `calibrate` fits it to rows of your own.
+        The method `calibrate` fits it to rows of your own.
     validation_fraction : float, default 0.1
         The share of the rows that early stopping and calibration hold out, class by class, if there is no ``eval_set``.
     n_iter_no_change : int or None, default None
