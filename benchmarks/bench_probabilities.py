@@ -2,18 +2,18 @@
 
     python benchmarks/bench_probabilities.py [--data-dir DIR] [--sets pendigits,letter] [--out benchmarks/results]
 
-300 rounds of 20 leaves for all. ``raw`` is AdaBoost.MH as it is, ``holdout`` and ``cv`` are its ``calibration``, ``average`` is the
-mean of three models trained on random halves of the features a round, calibrated on a tenth of the rows that none of them has
-seen; LightGBM has its defaults but for leaves and rounds. The columns:
+300 rounds of 20 leaves for all. ``raw`` is AdaBoost.MH as it is, ``holdout`` and ``cv`` are its ``calibration``, ``average`` is
+the mean of three models trained on random halves of the features a round, calibrated on a tenth of the rows that none of them
+has seen; LightGBM has its defaults but for leaves and rounds. The columns:
 
 ``log-loss``   mean of minus the log-probability of the true class; a probability counts as 1e-15 at least
 ``ECE``        expected calibration error: confidence less accuracy, absolute, in 15 bins of equal width, weighted by their rows
 ``error``      of the labels, which no temperature changes
 ``seconds``    of the fit, on one thread; of a machine with other work only the order counts
 
-What limits it: one training each; the calibration error of a perfect forecast of n rows is not 0 but about sqrt(15 / n). Rows of
-poker25k with a label that no training row has (2 in 100,000) are left out, as no model has a probability for it. Covertype is
-30,000 random rows of the set for training and 50,000 others for the test.
+What limits it: one training each; the calibration error of a perfect forecast of n rows is not 0 but about sqrt(15 / n). Rows
+of poker25k with a label that no training row has (2 in 100,000) are left out, as no model has a probability for it. Covertype
+is 30,000 random rows of the set for training and 50,000 others for the test.
 
 ``DIR/<name>.npz`` is as in bench_cpu.py. Without a directory the sets are downloaded, and poker hands are drawn.
 """

@@ -1,7 +1,7 @@
 """How sure a model may be: a temperature, or a sigmoid for each class, fitted to the scores of rows that it was not trained on.
 
-Boosting goes on raising the margins of rows that it has right, so that scores, as log odds, say far too much. What is too much is
-seen on other rows. All is computed with our own exponential and logarithm, and sums over rows are rounded once
+Boosting goes on raising the margins of rows that it has right, so that scores, as log odds, say far too much. What is too much
+is seen on other rows. All is computed with our own exponential and logarithm, and sums over rows are rounded once
 (`gpuboost.exactsum`): every backend and any number of workers find the same numbers.
 """
 
@@ -61,8 +61,8 @@ class HeldOut(NamedTuple):
 def fit_temperature(held: HeldOut, link: Tempered) -> float:
     """Return the temperature of the least log-loss (Guo, Pleiss, Sun and Weinberger 2017).
 
-    Scores are divided by it. Every label counts as ``1 / (n_rows + 1)`` of a row that is equally likely to be of any class: without
-    that, rows that are all predicted right would ask for a temperature of 0.
+    Scores are divided by it. Every label counts as ``1 / (n_rows + 1)`` of a row that is equally likely to be of any class:
+    without that, rows that are all predicted right would ask for a temperature of 0.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ def log_losses(held: HeldOut, link: Tempered, unsure: float = 0.0) -> Floats:
 def fit_class_sigmoids(held: HeldOut, link: Tempered) -> Floats:
     """Return scale and offset of a sigmoid for each class (Platt 1999; one class against the rest: Zadrozny and Elkan 2002).
 
-    With Platt's targets, ``(n_positive + 1) / (n_positive + 2)`` and ``1 / (n_negative + 2)``, and the Newton method of Lin, Lin
-    and Weng (2007).
+    With Platt's targets, ``(n_positive + 1) / (n_positive + 2)`` and ``1 / (n_negative + 2)``, and the Newton method of Lin,
+    Lin and Weng (2007).
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.array_types import Floats, IntArray
+from gpuboost.backends.early_exit import ExitsEarly
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights, label_weights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
@@ -28,7 +29,7 @@ from gpuboost.peers.base import ALONE, Peers
 from gpuboost.tree import Tree
 
 
-class Backend(ABC):
+class Backend(ExitsEarly, ABC):
     """What boosting needs of a device. See the module's docstring for the rules."""
 
     device: str
@@ -64,7 +65,7 @@ class Backend(ABC):
     def get(self, array: Device) -> NDArray[Any]:
         """Return a host array with the contents of the device array ``array``."""
 
-    def close(self) -> None:  # noqa: B027  (most backends hold nothing)
+    def close(self) -> None:
         """Give back threads and device memory."""
 
     def __enter__(self) -> Backend:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.divided import SPLIT, DividedGrowth, left_children
+from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.frontier import CUT, FEATURE, MISSING_LEFT, WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
@@ -309,6 +310,9 @@ class ShardedBackend(Backend):
 
     def predict(self, ensemble: Ensemble, data: ShardedMatrix, scores: Device, first: int, stop: int) -> None:
         self.local.predict(ensemble, data.local, scores, first, stop)
+
+    def predict_until(self, ensemble: Ensemble, data: ShardedMatrix, scores: Device, rule: ExitRule) -> Device:
+        return self.local.predict_until(ensemble, data.local, scores, rule)
 
     def add_scores(self, scores: Device, leaf_index: Device, values: Floats) -> None:
         self.local.add_scores(scores, leaf_index, values)

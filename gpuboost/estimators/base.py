@@ -22,9 +22,10 @@ from gpuboost.codes.decoding import MarginLoss
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.costs.metrics import refuse_many_labels
 from gpuboost.estimators.calibrating import Calibrating
+from gpuboost.estimators.exiting import Exiting
 from gpuboost.estimators.file_fitting import stored_sample
 from gpuboost.estimators.parameters import TrainingParameters
-from gpuboost.estimators.predictor import Predictor, take_over, to_backend
+from gpuboost.estimators.predictor import take_over, to_backend
 from gpuboost.export.methods import Exports
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.label_values import label_keys
@@ -43,7 +44,7 @@ DEFAULT_PATIENCE = 50
 NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of the classes"
 
 
-class BoostingClassifier(TrainingParameters, Calibrating, Predictor, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the boosting classifiers.
 
     A subclass declares its own parameters, makes the booster, and defines the link from scores to probabilities.
@@ -76,6 +77,8 @@ class BoostingClassifier(TrainingParameters, Calibrating, Predictor, Exports, Cl
         What the scores are divided by for `predict_proba`; only after ``calibration`` or `calibrate`.
     class_sigmoids_ : ndarray of float64, shape (2, n_classes)
         Scale and offset of each class; only after ``calibrate(..., method="per-class")``.
+    exit_lead_, exit_every_, exit_bound_ : float, int, float
+        Only after `fit_early_exit`, which explains them.
     n_averaged_ : int
         The number of models that `gpuboost.average` has joined, where it has.
     """
@@ -109,6 +112,7 @@ class BoostingClassifier(TrainingParameters, Calibrating, Predictor, Exports, Cl
     def _check_optional_fitted(self) -> None:
         """Raise a ValueError if a fitted attribute that only some models have, from a file, is wrong."""
         self._check_calibration()
+        self._check_early_exit()
         if "n_averaged_" in vars(self):
             check_integer("n_averaged_", self.n_averaged_, 1)
 

@@ -60,9 +60,9 @@ class Calibrating:
         sample_weight : array-like, shape (n_rows,), optional
             Not negative.
         method : {"temperature", "per-class"}, default "temperature"
-            "temperature" divides all scores by one number, ``temperature_``. "per-class" gives every class a sigmoid of its own,
-            ``class_sigmoids_``, as Platt scaling does. It needs many rows of each class, and probabilities above that of the
-            predicted class are lowered to it.
+            "temperature" divides all scores by one number, ``temperature_``. "per-class" gives every class a sigmoid of its
+            own, ``class_sigmoids_``, as Platt scaling does. It needs many rows of each class, and probabilities above that of
+            the predicted class are lowered to it.
 
         Returns
         -------

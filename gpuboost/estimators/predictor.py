@@ -48,7 +48,14 @@ class Predictor:
     _seed: int
     _seed_matters: bool = True
     """Whether anything was drawn, or will be if the same training goes on."""
-    _optional_fitted: ClassVar[tuple[str, ...]] = ("temperature_", "class_sigmoids_", "n_averaged_")
+    _optional_fitted: ClassVar[tuple[str, ...]] = (
+        "temperature_",
+        "class_sigmoids_",
+        "exit_lead_",
+        "exit_every_",
+        "exit_bound_",
+        "n_averaged_",
+    )
     """Fitted attributes that a model may have, and that a model file keeps."""
 
     @property

@@ -147,7 +147,7 @@ def test_workers_find_the_same_bytes(calibration: str) -> None:
     assert run_workers(3, work) == [alone] * 3
 
 
-# ---- the method ----------------------------------------------------------------------------------------------------------------
+# ---- the method ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_method_and_a_later_fit() -> None:
