@@ -81,6 +81,7 @@ def lightgbm(split: Split) -> Any:
 METHODS = {
     "raw": ours,
     "holdout": lambda split: ours(split, calibration="holdout"),
+    "holdout, 5 %": lambda split: ours(split, calibration="holdout", validation_fraction=0.05),
     "cv": lambda split: ours(split, calibration="cv"),
     "average": averaged,
     "LightGBM": lightgbm,
@@ -123,13 +124,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir")
     parser.add_argument("--sets", default=",".join(TARGETS), help=f"of {', '.join(SETS)}")
-    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--methods", default=";".join(METHODS), help="separated by semicolons")
     parser.add_argument("--out", default="benchmarks/results")
     options = parser.parse_args()
     rows: list[Row] = []
     for name in options.sets.split(","):
         split = load_split(name, options.data_dir)
-        for method in options.methods.split(","):
+        for method in options.methods.split(";"):
             rows.append(measure(name, split, method))
             print(json.dumps(rows[-1]), flush=True)
     print(text := table(rows))
