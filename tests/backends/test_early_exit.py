@@ -9,6 +9,7 @@ import pytest
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import rows as cuda_rows
+from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.early_exit import calibrated_rule, exact_rule
@@ -74,8 +75,9 @@ def test_rows_leave_as_on_the_reference(
 ) -> None:
     matrix, ensemble = problem(n_rows, n_features, n_classes, per_round)
     data = candidate.load(matrix)
-    for slab in (cuda_rows.SLAB_BYTES, 400):  # trees that come in many pieces
+    for slab, how in ((cuda_rows.SLAB_BYTES, launch), (400, in_one_block)):  # trees that come in one piece, and in many
         monkeypatch.setattr(cuda_rows, "SLAB_BYTES", slab)
+        monkeypatch.setattr(cuda_rows, "launch", how)
         for name, rule in rules(ensemble).items():
             expected_scores, expected = once(on_reference, matrix, ensemble, rule)
             scores = candidate.put(np.zeros((n_rows, n_classes)))
@@ -83,6 +85,11 @@ def test_rows_leave_as_on_the_reference(
             assert left_at.dtype == np.int32
             assert left_at.tolist() == expected.tolist(), name
             assert candidate.get(scores).tobytes() == expected_scores.tobytes(), name
+
+
+def in_one_block(gpu: Any, name: str, grid: tuple[int, ...], arguments: Any, **how: int) -> None:
+    """Launch a kernel whose grid is free with one block, which has all the tiles."""
+    launch(gpu, name, (1,), arguments, **how)
 
 
 def on_reference(matrix: Any, ensemble: Ensemble, rule: ExitRule) -> Any:
