@@ -24,6 +24,7 @@ from gpuboost.peers.collectives import DOUBLING_BYTES, partners
 from gpuboost.peers.messages import HEAD, Kind, Meeting, pack
 from gpuboost.peers.sockets import Links
 from tests.peers.linked import HOST, TOKEN, hello, linked, with_impostor
+from tests.peers.test_threads import check_until_the_end
 
 SIZES = (1, 2, 3, 5, 8)
 LARGE = DOUBLING_BYTES // 8 + 1
@@ -462,3 +463,51 @@ def test_nothing_is_left_open() -> None:
 
 def test_partners_are_few() -> None:
     assert len(partners(5, 64)) == 7  # six of the hypercube, one of which is beside it on the ring
+
+
+# ---- pauses ------------------------------------------------------------------------------------------------------------------
+
+
+def test_check_tells_of_a_loss() -> None:
+    """Who has failed says so; who asks learns it without a call, and before that nothing."""
+
+    def work(peers: Links) -> None:
+        peers.sum(ONE, "a sum")
+        peers.check("a pause")
+        if peers.rank == 1:
+            raise ValueError("out of luck")
+        check_until_the_end(peers)
+
+    lost, own = linked(2, work)
+    assert isinstance(own, ValueError)
+    assert isinstance(lost, WorkerLostError)
+    assert lost.worker == 1
+    assert lost.what in ("a pause", "a long pause")
+
+
+def test_check_lets_others_go_on_to_their_next_call_and_no_further() -> None:
+    together = threading.Barrier(2)
+
+    def work(peers: Links) -> None:
+        peers.sum(ONE, "a sum")
+        if peers.rank == 1:
+            sent = threading.Thread(target=lambda: together.wait(5))
+            sent.start()
+            peers.gather(b"", "the next call")
+        else:
+            together.wait(5)
+            check_until_the_end(peers, 0.2)
+            peers.gather(b"", "the next call")
+        peers.check("the end")
+
+    assert linked(2, work) == [None, None]
+
+
+def test_check_tells_of_a_partner_that_says_something_else() -> None:
+    def play(connection: socket.socket) -> None:
+        connection.sendall(pack(Kind.CALL, 5, b"sum 'another' (call 5)"))
+
+    error = with_impostor(check_until_the_end, play)
+    assert isinstance(error, WorkersPartedError)
+    assert "a long pause" in str(error)
+    assert "another" in str(error)
