@@ -26,7 +26,7 @@ def log_probabilities(link: Link, scores: Tensor) -> Tensor:
     if isinstance(link, Softmax):
         return scores / float(link.divisor)
     if isinstance(link, ClassSigmoids):
-        return log_sigmoid(np.array([link.scales]) * scores - np.array([link.offsets]))
+        return log_sigmoid(scores * np.array([link.scales]) - np.array([link.offsets]))
     return log_sigmoid(link.scale * scores - link.offset)
 
 
