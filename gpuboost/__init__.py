@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         RebelClassifier,
         SAMMEClassifier,
     )
+    from gpuboost.estimators.averaging import average
     from gpuboost.persistence.checkpoint import Checkpoint
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "SAMMEClassifier",
     "StreamError",
     "__version__",
+    "average",
     "cost_scorer",
     "fit",
     "load",
@@ -105,6 +107,7 @@ OTHERS = {
     "ActiveLearner": "gpuboost.active.learner",
     "Checkpoint": "gpuboost.persistence.checkpoint",
     "CodeFile": "gpuboost.code_files",
+    "average": "gpuboost.estimators.averaging",
     **dict.fromkeys(("cost_scorer", "mean_cost", "min_cost_labels"), "gpuboost.costs.metrics"),
 }
 """The modules of the names that are loaded when they are asked for, but for the estimators."""

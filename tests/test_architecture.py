@@ -39,7 +39,7 @@ gpuboost.export gpuboost.persistence gpuboost.plotting
 gpuboost.training
 gpuboost.progress gpuboost.stopping
 gpuboost.streams
-gpuboost.costs gpuboost.codes
+gpuboost.costs gpuboost.codes gpuboost.calibration gpuboost.early_exit
 gpuboost.inputs
 gpuboost.boosters
 gpuboost.learners
@@ -154,6 +154,7 @@ def opened_backends(sources: dict[str, str]) -> list[str]:
         "cpu.compiling",
         "cuda.device_arrays",
         "base",
+        "early_exit",
         "statistics",
         "frontier",
         "criteria",

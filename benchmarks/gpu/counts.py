@@ -98,6 +98,7 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "confusion": lambda w: w.pairs(8) + w.each_row(12),
     "apply": lambda w: w.each_row(4 + SECTOR),
     "predict": lambda w: w.pairs(16) + w.a["codes"],
+    "predict_until": lambda w: w.pairs(16) + w.each_row(8) + w.a["codes"],
     "bin": lambda w: float(w.a["values"] + w.a["codes"]),
     "pack": lambda w: float(w.a["columns"] + w.a["codes"]),
     "count_codes": lambda w: float(w.a["codes"]),

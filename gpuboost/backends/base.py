@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.array_types import Floats, IntArray
+from gpuboost.backends.early_exit import ExitsEarly
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights, label_weights
 from gpuboost.backends.points import PointPrimitives
@@ -30,7 +31,7 @@ from gpuboost.rectangles import Pixels, RectangleFeatures, rectangle_sums
 from gpuboost.tree import Tree
 
 
-class Backend(PointPrimitives):
+class Backend(PointPrimitives, ExitsEarly):
     """What boosting needs of a device. See the module's docstring for the rules."""
 
     device: str

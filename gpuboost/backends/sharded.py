@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.divided import DividedGrowth
+from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.points import UndividedPoints
@@ -251,6 +252,9 @@ class ShardedBackend(UndividedPoints, Backend):
 
     def predict(self, ensemble: Ensemble, data: ShardedMatrix, scores: Device, first: int, stop: int) -> None:
         self.local.predict(ensemble, data.local, scores, first, stop)
+
+    def predict_until(self, ensemble: Ensemble, data: ShardedMatrix, scores: Device, rule: ExitRule) -> Device:
+        return self.local.predict_until(ensemble, data.local, scores, rule)
 
     def add_scores(self, scores: Device, leaf_index: Device, values: Floats) -> None:
         self.local.add_scores(scores, leaf_index, values)

@@ -269,6 +269,11 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         check_choice("decoding", self.decoding, ("loss", "hamming"))
         if check_bool("joint", self.joint) and not get_tags(booster).classifier_tags.multi_label:
             raise TypeError(f"joint=True needs a booster of several labels a row, AdaBoostMHClassifier(), got {booster!r:.200}")
+        if getattr(booster, "calibration", None) is not None:
+            raise ValueError(
+                f"estimator must have calibration=None, got {booster.calibration!r}: margins decide here, and there are no "
+                "probabilities to calibrate"
+            )
         if self.decoding == "loss" and booster._margin_loss is None:
             raise TypeError(
                 f'decoding="loss" needs a booster with a loss of the margin, which {type(booster).__name__} does not name; '

@@ -143,7 +143,7 @@ def _content(model: Model, extra: dict[str, str]) -> tuple[dict[str, Any], Array
         "feature_names": None if names is None else encode(list(names), "a column name", {}),
         "seed": model._seed if model._seed_matters else None,
         "stop_reason": "" if composite else model.stop_reason_,
-        "fitted": {k: encode(getattr(model, k), f"the attribute {k}", arrays) for k in model._own_fitted},
+        "fitted": {k: encode(getattr(model, k), f"the attribute {k}", arrays) for k in _fitted_names(model)},
         "history": pack_history({} if composite else model.history_, arrays),
         "extra": extra,
     }
@@ -154,6 +154,11 @@ def _content(model: Model, extra: dict[str, str]) -> tuple[dict[str, Any], Array
     else:
         arrays |= pack_model(model._model)
     return content, arrays
+
+
+def _fitted_names(model: Model) -> list[str]:
+    """Return the fitted attributes that are kept: those of all models of the class, and those that this one has besides."""
+    return [*model._own_fitted, *(name for name in getattr(model, "_optional_fitted", ()) if name in vars(model))]
 
 
 def _name(model: Model) -> str:
@@ -250,11 +255,14 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Model:
         model.stop_reason_ = content["stop_reason"]
     model._seed_matters = content["seed"] is not None
     model._seed = content["seed"] if model._seed_matters else draw_seed(None)
-    if set(content["fitted"]) != set(model._own_fitted):
-        raise ValueError(f"{content['estimator']} has the attributes {model._own_fitted}, not {list(content['fitted'])!r:.60}")
+    names = set(content["fitted"])
+    if not set(model._own_fitted) <= names <= {*model._own_fitted, *getattr(model, "_optional_fitted", ())}:
+        raise ValueError(f"{content['estimator']} has the attributes {model._own_fitted}, not {sorted(names)!r:.60}")
     for name, value in content["fitted"].items():
         setattr(model, name, decode(value, arrays))
     model._check_own_fitted()
+    if "parts" not in content:
+        model._check_optional_fitted()
     if arrays:
         raise ValueError(f"it has an array {min(arrays)!r:.60} that nothing is known of")
     return model

@@ -115,8 +115,9 @@ def test_the_documented_attributes_are_there(kind: Any) -> None:
     X, y = pd.DataFrame({"width": [0.0, 1.0, 2.0, 3.0, 0.0, 3.0]}), [0, 0, 1, 1, 0, 1]
     model = kind(n_estimators=2, device="numpy").fit(X, y)
     there = {name for name in dir(model) if re.fullmatch(r"[a-z]\w*[a-z]_", name) and hasattr(model, name)}
-    documented = set(entries(divided(kind.__doc__)[1]["Attributes"]))
-    assert documented - {"estimators_"} == there  # those of regressors
+    documented = {name for entry in entries(divided(kind.__doc__)[1]["Attributes"]) for name in entry.split(", ")}
+    assert documented - {"estimators_", *kind._optional_fitted} == there  # the former are of regressors
+    assert set(kind._optional_fitted) <= documented
 
 
 def test_every_estimator_says_what_is_like_it() -> None:

@@ -13,6 +13,7 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.divided import CpuDivided
 from gpuboost.backends.cpu.growth import CpuTrees
+from gpuboost.backends.cpu.loops import early_exit
 from gpuboost.backends.cpu.loops import rectangles as rectangle_loops
 from gpuboost.backends.cpu.loops import rows as row_loops
 from gpuboost.backends.cpu.loops.label_weights import weigh_labels
@@ -23,6 +24,7 @@ from gpuboost.backends.cpu.points import CpuPointPrimitives
 from gpuboost.backends.cpu.pruning.policy import Pruning
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
+from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import BinMapper, Binned, ComputedMatrix
@@ -179,6 +181,18 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax, CpuPointPrimitives):
         for rows, blocks in data.chunks():
             own = scores[rows]
             self.team.map(row_loops.predict, len(own), len(own) * work, blocks, trees, first, stop, own)
+
+    def predict_until(self, ensemble: Ensemble, data: CpuMatrix, scores: Floats, rule: ExitRule) -> NDArray[np.int32]:
+        e, left_at = ensemble, np.empty(len(scores), np.int32)
+        trees = EnsembleArrays(e.node_offset, e.leaf_offset, e.feature, e.cut, e.missing_left, e.left, e.right, e.values)
+        work = int(rule.trees[-1]) * (64 + scores.shape[1]) // 4
+        margins = np.ascontiguousarray(rule.margins)
+        for rows, blocks in data.chunks():
+            own, own_left = scores[rows], left_at[rows]
+            self.team.map(
+                early_exit.predict_until, len(own), len(own) * work, blocks, trees, rule.trees, margins, own, own_left
+            )
+        return left_at
 
     def add_scores(self, scores: Floats, leaf_index: NDArray[Any], values: Floats) -> None:
         self.team.map(row_loops.add_scores, len(scores), 2 * scores.size, scores, leaf_index, values)

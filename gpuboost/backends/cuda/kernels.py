@@ -104,6 +104,10 @@ STRUCTS = {
         "first_feature:i4 n_features:i4 first_bin:i4 bins_in_tile:i4"
     ),
     "QuantiseSizes": struct("n_rows:i4 n_classes:i4 n_channels:i4 shift:i4"),
+    "ExitSizes": struct(
+        "n_rows:i4 n_classes:i4 rows_per_tile:i4 n_checkpoints:i4 first_checkpoint:i4 ends:i4 checkpoint_stride:i4 "
+        "leader_stride:i4 other_stride:i4"
+    ),
     "SoftmaxSizes": struct("n_rows:i4 n_classes:i4 gradient_shift:i4 curvature_shift:i4"),
     "LogarithmSeries": struct("coefficients:f8[11]"),
     "LossSizes": struct("n_rows:i4 n_classes:i4 n_leaves:i4 shift:i4 lowest:f8 coefficients:f8[11]"),
@@ -206,6 +210,8 @@ ROWS = {
         "set_bit": "codes:u1* cell:i4* n_rows:i4 feature:i4 cut:i4 missing_left:i4 bit:i4",
         "predict": "nodes:i4* roots:i4* values:f8* codes:u1* scores:f8* n_rows:i4 n_trees:i4 n_classes:i4 rows_per_tile:i4 "
         "trees_per_batch:i4",
+        "predict_until": "nodes:i4* roots:i4* values:f8* codes:u1* scores:f8* stops:i4* margins:f8* left_at:i4* "
+        "sizes:ExitSizes",
         "add_trees": "scores:f8* leaf_indices:i8* first:i4* values:f8* n_rows:i4 n_classes:i4 n_trees:i4",
     },
 }

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import growth as cuda_growth
 from gpuboost.backends.cuda import rectangles
+from gpuboost.backends.cuda import rows as cuda_rows
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
+from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.frontier import Frontier, GrowthScope
 from gpuboost.backends.label_weights import label_weights
 from gpuboost.backends.reference.backend import NumpyBackend
@@ -24,6 +26,9 @@ from gpuboost.learners.growth import grow
 from gpuboost.rectangles import rectangle_sums
 from gpuboost.similarities.ensemble import Similarities, Similarity, TrainingPoints
 from tests.backends.cuda.test_nccl import N_ROWS, grown, grown_together
+from tests.backends.test_early_exit import in_one_block, on_reference
+from tests.backends.test_early_exit import problem as exit_problem
+from tests.backends.test_early_exit import rules as exit_rules
 from tests.backends.test_softmax import random_rows
 from tests.candidates import LEAST, SMALL, tight_plan
 from tests.cuda_on_cpu import forked, mutants, sanitized
@@ -207,6 +212,21 @@ def haar(gpu: EmulatedGpu) -> None:
         with mock.patch.object(rectangles, "MOST_BLOCKS", 3):
             found = CudaBackend(gpu).rectangle_sums(images, rows, features)
         assert (found == rectangle_sums(images, rows, features)).all()
+
+
+def exits(gpu: EmulatedGpu) -> None:
+    """Rows that leave early, late and all at once, from trees in one piece and in many, in blocks of a tile and of all."""
+    matrix, ensemble = exit_problem(517, 5, 3, 1)
+    backend = CudaBackend(gpu)
+    data = backend.load(matrix)
+    for slab, how in ((2**20, launch), (400, launch), (2**20, in_one_block)):
+        with mock.patch.multiple(cuda_rows, SLAB_BYTES=slab, launch=how):
+            for rule in exit_rules(ensemble).values():
+                scores = backend.put(np.zeros((517, 3)))
+                left_at = backend.get(backend.predict_until(ensemble, data, scores, rule))
+                expected_scores, expected = on_reference(matrix, ensemble, rule)
+                assert left_at.tolist() == expected.tolist()
+                assert backend.get(scores).tobytes() == expected_scores.tobytes()
 
 
 def wide(gpu: EmulatedGpu) -> None:
@@ -690,6 +710,21 @@ MUTANTS = {
     ),
     "no barrier before the next image": planted(haar, "haar", "__syncthreads();  // the next", "// the next"),
     "the last corner is left out": planted(haar, "haar", "j < offset[f + 1];", "j < offset[f + 1] - 1;"),
+    # ---- predict_until
+    "a row leaves by a tie": planted(exits, "predict", "row[leader] - row[k] > needed", "row[leader] - row[k] >= needed"),
+    "the margins of the first checkpoint": planted(exits, "predict", "* sizes.checkpoint_stride;", "* 0;"),
+    "the margins of a piece's first checkpoint": planted(exits, "predict", "(i64)(sizes.first_checkpoint + c) *", "(i64)c *"),
+    "the margins of another leader": planted(exits, "predict", "(i64)leader * leader_stride", "(i64)leader * other_stride"),
+    "rows leave with a piece of the trees": planted(exits, "predict", "all = sizes.ends && c ==", "all = c =="),
+    "rows that have left come back": planted(
+        exits, "predict", "if (left_at[base + r] < 0) inside[n_inside++] = r;", "inside[n_inside++] = r;"
+    ),
+    "checkpoints count from each piece": planted(exits, "predict", "= sizes.first_checkpoint + c;", "= c;"),
+    "rows that stay are not moved up": planted(exits, "predict", "inside[kept++] = inside[j];", "kept++;"),
+    "no barrier before scores are compared": planted(
+        exits, "predict", "__syncthreads();  // before the next batch's leaves, and before the scores are compared", ""
+    ),
+    "no barrier before the next tile's list": planted(exits, "predict", "__syncthreads();  // before the next tile's list", ""),
     # ---- softmax
     "the shift of the largest miss is ignored": planted(softmax, "softmax", "largest ? first_shift(*largest) : shift", "shift"),
     "a candidate without trees has one": planted(
@@ -890,12 +925,14 @@ BY_DEFAULT = {
     "missing values are the smallest",
     "blocks overwrite each other's rows",
     "votes where there are none",
-    # ---- haar, project, label_weights and softmax
+    # ---- haar, project, label_weights, predict_until and softmax
     "the first channel alone",
     "no barrier before the features",
     "the last channel first",
     "a tie is won",
     "an exponential's series is one short",
+    "rows leave with a piece of the trees",
+    "no barrier before scores are compared",
     "the class is among the others",
     "a carry is lost",
     "no barrier before the losses",

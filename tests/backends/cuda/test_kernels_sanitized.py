@@ -16,6 +16,7 @@ OTHERS = (
     "tests/backends/test_label_weights.py",
     "tests/backends/test_growth_scope.py",
     "tests/backends/test_rectangles.py",
+    "tests/backends/test_early_exit.py",
 )
 MANY = "tests/backends/test_many_rows.py"
 FEW = "and not (test_roots_of_a_batch and (10-3 or 8-4))"
