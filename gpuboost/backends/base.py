@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, SupportsFloat, SupportsInt
 
 import numpy as np
@@ -31,7 +32,7 @@ from gpuboost.rectangles import Pixels, RectangleFeatures, rectangle_sums
 from gpuboost.tree import Tree
 
 
-class Backend(PointPrimitives, ExitsEarly):
+class Backend(PointPrimitives, ExitsEarly, AbstractContextManager["Backend"]):
     """What boosting needs of a device. See the module's docstring for the rules."""
 
     device: str
@@ -69,9 +70,6 @@ class Backend(PointPrimitives, ExitsEarly):
 
     def close(self) -> None:
         """Give back threads and device memory."""
-
-    def __enter__(self) -> Backend:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

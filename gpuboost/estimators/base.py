@@ -37,10 +37,8 @@ from gpuboost.peers.rows import RowOrder
 from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.progress import History
-from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import Training, train
 
-DEFAULT_PATIENCE = 50
 NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of the classes"
 
 
@@ -280,14 +278,6 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
         holds_out |= self.calibration == "cv" or (self.calibration == "holdout" and not self.early_stopping)
         takes_parts = any(getattr(self, name, 1.0) != 1.0 for name in ("subsample", "max_features"))
         return self.random_state is not None or holds_out or takes_parts
-
-    def _stopping(self) -> Stopping | None:
-        """Return the early-stopping rule."""
-        if not self.early_stopping:
-            return None
-        if isinstance(self.early_stopping, str) and self.early_stopping == "patience":
-            return Patience(self.n_iter_no_change or DEFAULT_PATIENCE)
-        return SmoothedError(self.n_iter_no_change)
 
     def _checked_costs(self, encoder: LabelEncoder) -> Floats | None:
         """Return the cost matrix to train by in the order of the classes, if there is one."""
