@@ -146,7 +146,7 @@ def fit(
         "auto", "cpu", "numpy", "cuda", "cuda:1" or a CUDA device number.
     sample_weight : array-like, shape (n_rows,), optional
     eval_set : tuple or list of tuples, optional
-        ``(X, y)`` or ``(X, y, sample_weight)``, watched during training.
+        ``(X, y)``, ``(X, y, sample_weight)`` or a `CodeFile`, watched during training.
     **params
         Parameters of the estimator, for instance ``n_estimators=500``.
 
