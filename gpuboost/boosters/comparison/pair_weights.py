@@ -34,7 +34,7 @@ class PairWeights(ExponentialWeights):
     def pairs(self) -> Floats:
         """Return the weights of the pairs, on the host, in units of ``2**log2_unit``; shape (n_rows, n_classes).
 
-        Entry l of a row is ``D(i, l)``, entry y the sum of all others, in the order of the classes: one rounding for each product
+        Entry l of a row is ``D(i, l)``, entry y the sum of the others in the order of the classes: one rounding for a product
         and each sum, the same everywhere.
         """
         own, factors = self.backend.get(self.signs) > 0, self.backend.get(self.state)
