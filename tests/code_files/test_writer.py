@@ -67,7 +67,9 @@ def test_cuts_and_codes_are_those_of_all_rows(kind: str, weights: str, tmp_path:
     X = np.column_stack([KINDS[kind](rng, n) for _ in range(3)])
     weight = {"none": None, "integer": rng.integers(0, 4, n) * 0.3, "real": rng.random(n)}[weights]
     max_bins = int(rng.choice([2, 5, 64, 255]))
-    small = {"SORTING_BYTES": 1 << 13, "BUDGET": Budget(entries=40, pivots=20, known=20)}  # 128 rows at a time in 1 MB
+    small = dict.fromkeys(("WHOLE_BYTES", "WEIGHTED_BYTES", "SORTING_BYTES"), 1 << 13) | {
+        "BUDGET": Budget(entries=40, pivots=20, known=20)
+    }  # 128 rows at a time in 1 MB
     with mock.patch.multiple(cuts, **small), mock.patch.object(writer, "STEP_BYTES", 8 * 3 * 100):
         file = CodeFile.write(batches(X, Y := rng.integers(0, 3, n), weight), tmp_path / "a", max_bins=max_bins, memory_mb=1)
     assert content(file) == content_in_memory(X, Y, weight, max_bins)
