@@ -103,11 +103,11 @@ def fit_cuts(spool: Spool, weights: RowWeights | None, max_bins: int, n_threads:
     if not (in_memory := row_bytes * chunk_rows <= memory):
         row_bytes, chunk_rows = SORTING_BYTES, min(CHUNK_ROWS, memory // SORTING_BYTES)
     at_once = max(1, memory // (row_bytes * max(1, chunk_rows)))
+    units = weights.units(slice(0, spool.n_rows)) if in_memory and weights is not None else None
     mappers = []
     for first in range(0, spool.n_features, at_once):
         stop = min(first + at_once, spool.n_features)
         if in_memory:
-            units = None if weights is None else weights.units(slice(0, spool.n_rows))
             columns = spool.columns(first, stop)
             mappers.append(BinMapper.fit(columns, max_bins=max_bins, integer_weights=units, n_threads=n_threads))
         else:
