@@ -139,8 +139,9 @@ def test_every_source_gives_the_same_file(sources: dict[str, tuple[Any, dict[str
                 file = CodeFile.write(source, tmp_path / "file", n_jobs=1, **options)
             assert content(file) == expected
             assert file.feature_names == (None if "batches" in name or name in UNNAMED else list("abcde"))
-            files.append((file.feature_names is None, (tmp_path / "file").read_bytes()))
-    assert len(set(files)) == 2  # with names and without
+            assert file.target == options.get("target")
+            files.append((file.feature_names is None, file.target, (tmp_path / "file").read_bytes()))
+    assert len(set(files)) == 3  # without names, with those of the features, and with that of the target, too
 
 
 UNNAMED = ("arrays", "a memory map", "a generator", "a function")
