@@ -403,6 +403,9 @@ def main() -> None:
     print(text)
     options.out.mkdir(exist_ok=True)
     name = f"files-{options.what}-{datetime.date.today()}"
+    for record in records:  # where files were is of no interest
+        record.pop("folder", None)
+        record.pop("path", None)
     (options.out / f"{name}.json").write_text(json.dumps(records, indent=1) + "\n")
     (options.out / f"{name}.md").write_text(text.lstrip() + "\n")
 

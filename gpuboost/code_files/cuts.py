@@ -17,8 +17,11 @@ from gpuboost.code_files.spool import Spool
 from gpuboost.inputs.samples import side_by_side
 from gpuboost.peers.base import ALONE
 
+WHOLE_BYTES, WEIGHTED_BYTES = 64, 96
+"""About what a row of a column takes while all of the column is sorted, without and with weights."""
+
 SORTING_BYTES = 128
-"""What a row of a column takes while it is sorted, at most."""
+"""What a row of a column takes while a chunk of it is looked at, at most."""
 
 CHUNK_ROWS = 1 << 20
 """Of a column that is too long to be sorted in memory, about so many rows are sorted at a time."""
@@ -96,14 +99,15 @@ def fit_cuts(spool: Spool, weights: RowWeights | None, max_bins: int, n_threads:
     memory : int
         About so many bytes are taken.
     """
-    in_memory = SORTING_BYTES * spool.n_rows <= memory
-    chunk_rows = spool.n_rows if in_memory else min(CHUNK_ROWS, memory // SORTING_BYTES)
-    at_once = max(1, memory // (SORTING_BYTES * max(1, chunk_rows)))
+    row_bytes, chunk_rows = WHOLE_BYTES if weights is None else WEIGHTED_BYTES, spool.n_rows
+    if not (in_memory := row_bytes * chunk_rows <= memory):
+        row_bytes, chunk_rows = SORTING_BYTES, min(CHUNK_ROWS, memory // SORTING_BYTES)
+    at_once = max(1, memory // (row_bytes * max(1, chunk_rows)))
+    units = weights.units(slice(0, spool.n_rows)) if in_memory and weights is not None else None
     mappers = []
     for first in range(0, spool.n_features, at_once):
         stop = min(first + at_once, spool.n_features)
         if in_memory:
-            units = None if weights is None else weights.units(slice(0, spool.n_rows))
             columns = spool.columns(first, stop)
             mappers.append(BinMapper.fit(columns, max_bins=max_bins, integer_weights=units, n_threads=n_threads))
         else:

@@ -67,7 +67,9 @@ def test_cuts_and_codes_are_those_of_all_rows(kind: str, weights: str, tmp_path:
     X = np.column_stack([KINDS[kind](rng, n) for _ in range(3)])
     weight = {"none": None, "integer": rng.integers(0, 4, n) * 0.3, "real": rng.random(n)}[weights]
     max_bins = int(rng.choice([2, 5, 64, 255]))
-    small = {"SORTING_BYTES": 1 << 13, "BUDGET": Budget(entries=40, pivots=20, known=20)}  # 128 rows at a time in 1 MB
+    small = dict.fromkeys(("WHOLE_BYTES", "WEIGHTED_BYTES", "SORTING_BYTES"), 1 << 13) | {
+        "BUDGET": Budget(entries=40, pivots=20, known=20)
+    }  # 128 rows at a time in 1 MB
     with mock.patch.multiple(cuts, **small), mock.patch.object(writer, "STEP_BYTES", 8 * 3 * 100):
         file = CodeFile.write(batches(X, Y := rng.integers(0, 3, n), weight), tmp_path / "a", max_bins=max_bins, memory_mb=1)
     assert content(file) == content_in_memory(X, Y, weight, max_bins)
@@ -137,8 +139,9 @@ def test_every_source_gives_the_same_file(sources: dict[str, tuple[Any, dict[str
                 file = CodeFile.write(source, tmp_path / "file", n_jobs=1, **options)
             assert content(file) == expected
             assert file.feature_names == (None if "batches" in name or name in UNNAMED else list("abcde"))
-            files.append((file.feature_names is None, (tmp_path / "file").read_bytes()))
-    assert len(set(files)) == 3  # without names, with those of the columns, and with that of the target, too
+            assert file.target == options.get("target")
+            files.append((file.feature_names is None, file.target, (tmp_path / "file").read_bytes()))
+    assert len(set(files)) == 3  # without names, with those of the features, and with that of the target, too
 
 
 UNNAMED = ("arrays", "a memory map", "a generator", "a function")
