@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuboost.backends.divided import DividedGrowth
+from gpuboost.backends.divided import DividedGrowth, Division
 from gpuboost.backends.reference.backend import NumpyBackend
-from gpuboost.backends.sharded import Division, ShardedBackend
+from gpuboost.backends.sharded import ShardedBackend
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster
@@ -53,6 +53,7 @@ LOCAL: dict[str, Callable[[], DividedGrowth]] = {
     "numpy": NumpyBackend,
     "cpu": cpu_backend,
     "emulated": lambda: emulated("forward"),
+    "linked": lambda: emulated("forward", linked=True),
 }
 DIVISIONS = {
     "one": [90],
@@ -75,7 +76,8 @@ def fit_divided(
 
     def work(peers: Peers) -> Training:
         rows = parts[peers.rank]
-        with ShardedBackend(open_local(), peers) as backend:
+        with open_local() as local, ShardedBackend(local, peers) as backend:
+            local.link(peers)
             problem = data.subset(rows).on(backend, mapper)
             order = RowOrder.of(np.array([peers.rank]), np.array([len(rows)]), peers)
             own = {"frequency_weight": frequency_weight[rows], "weight_scale": weight_scale[rows]}
@@ -84,12 +86,10 @@ def fit_divided(
     return run_workers(len(sizes), work)
 
 
-EVERY = {"numpy": 2, "cpu": 2, "emulated": 5}
+EVERY = {"numpy": 2, "cpu": 2, "emulated": 8, "linked": 6}
 CASES = [
-    pytest.param(
-        name, data, division, local, marks=[] if i % (5 if local == "emulated" else 2) == 0 else pytest.mark.exhaustive
-    )
-    for local in LOCAL
+    pytest.param(name, data, division, local, marks=[] if (i + j) % EVERY[local] == 0 else pytest.mark.exhaustive)
+    for j, local in enumerate(LOCAL)
     for i, (name, data, division) in enumerate(itertools.product(BOOSTERS, DATA, DIVISIONS))
 ]
 """Every booster meets every set, every division and every backend, but not all of them at once."""
@@ -102,6 +102,54 @@ def test_divided_rows_make_the_same_model(name: str, data: str, division: str, l
         assert digest(training.trees, DATA[data].n_classes) == digest(alone.trees, DATA[data].n_classes)
         for what in alone.history.keys() - {"seconds"}:
             assert str(training.history[what]) == str(alone.history[what])  # NaN is NaN
+
+
+class Metered:
+    """Notes how often the workers meet in a growth, and how many entries the histograms have that go out."""
+
+    def __init__(self, peers: Peers) -> None:
+        self.peers, self.rank, self.size = peers, peers.rank, peers.size
+        self.sent: list[int] = []
+        self.n_gathered = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.peers, name)
+
+    def reduce_scatter(self, array: Any, bounds: Any, what: str) -> Any:
+        self.sent.append(array.size)
+        return self.peers.reduce_scatter(array, bounds, what)
+
+    def gather(self, data: bytes, what: str) -> list[bytes]:
+        self.n_gathered += what.startswith("best splits")
+        return self.peers.gather(data, what)
+
+
+@pytest.mark.parametrize("local", LOCAL)
+@pytest.mark.parametrize(
+    ("max_leaves", "n_nodes"),
+    [
+        (2, [1]),  # its children are leaves
+        (3, [1, 1]),
+        (8, [1, 1, 2, 3]),  # all levels but that of the leaves: it has four nodes, and the children of one are not looked at
+    ],
+)
+def test_the_workers_meet_for_a_few_nodes_at_a_time(max_leaves: int, n_nodes: list[int], local: str) -> None:
+    """Eight classes by three features of two values: a tree is divided level by level, and its leaves are pure."""
+    bits = np.arange(64)[:, None] >> np.arange(3) & 1
+    signs = np.where(bits @ [1, 2, 4] == np.arange(8)[:, None], 1, -1).T.astype(np.int8)
+    data = Data(bits.astype(float), signs)
+    mapper = data.mapper()
+
+    def work(peers: Peers) -> Metered:
+        metered = Metered(peers)
+        with ShardedBackend(LOCAL[local](), metered) as backend:
+            problem = data.subset(np.arange(64)[peers.rank :: 2]).on(backend, mapper)
+            train(SAMME(max_leaf_nodes=max_leaves), problem, n_rounds=1)
+        return metered
+
+    for metered in run_workers(2, work):
+        assert metered.sent == [n * mapper.n_bins.sum() * 8 for n in n_nodes]
+        assert metered.n_gathered == len(n_nodes)
 
 
 def test_a_division_has_whole_features_and_even_bins() -> None:
