@@ -4,15 +4,13 @@ Whatever a primitive sums over rows is summed again over the workers, as integer
 of all; all else is the work of an unchanged backend on the rows that are here. So the loops of boosters and learners, which run
 the same on every worker, see the numbers of one process.
 
-A growth exchanges, for every two siblings, the histograms of the one that probably has fewer rows: each worker gets the sums
-of its share of the bins, completes them, judges those features, and the best splits of all are gathered. In bytes a worker
-sends ``(p - 1) / p`` of such a histogram.
+What a growth exchanges is in `gpuboost.backends.sharded_growth`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -20,54 +18,35 @@ from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
-from gpuboost.backends.divided import SPLIT, DividedGrowth, Division, left_children
-from gpuboost.backends.frontier import CUT, FEATURE, MISSING_LEFT, WHOLE, Frontier, GrowthScope
+from gpuboost.backends.divided import DividedGrowth
+from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
+from gpuboost.backends.sharded_growth import ShardedGrowth, room
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
-from gpuboost.binning import MISSING_CODE, BinMapper, Binned, BinnedMatrix
-from gpuboost.binning.codes import N_CODES
+from gpuboost.binning import BinMapper, Binned, BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import Peers, agree, mark
 from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree
 
+GROWN_AS_A_WHOLE = "trees of several workers grow as a whole, see `ShardedBackend.run`"
+
 
 @dataclass(frozen=True)
 class ShardedMatrix:
-    """A loaded matrix of the local backend, and the number of rows of all workers."""
-
-    local: Device
-    n_rows: int
-    code_counts: IntArray
-
-
-@dataclass
-class Paths:
-    """Which codes the rows of each node can have, by the splits above it: from these, about how many rows it has.
-
-    The rows of both children would have to be added up over the workers to know; an estimate from the counts of the codes,
-    which all workers have, will do to choose the child whose histograms are counted.
+    """A loaded matrix of the local backend, and what all workers' rows add up to.
 
     Attributes
     ----------
-    code_counts : ndarray of int64, shape (n_features, 256)
-    allowed : dict
-        By tree and node, for each feature that was split by above it, the codes that are left, bool (256,).
+    local : device matrix
+    n_rows : int
+    rows_up_to : ndarray of int64, shape (n_features, 256)
+        How many rows have at most this code.
     """
 
-    code_counts: IntArray
-    allowed: dict[tuple[int, int], dict[int, NDArray[np.bool_]]] = field(default_factory=dict)
-
-    def split(self, t: int, node: int, left: int, feature: int, cut: int, missing_left: int) -> int:
-        """Take note of a split; return the child, ``left`` or ``left + 1``, that probably has fewer rows."""
-        above, codes = self.allowed.get((t, node), {}), np.arange(N_CODES)
-        here = above.get(feature, np.ones(N_CODES, bool))
-        goes_left = (codes <= cut) & ((codes != MISSING_CODE) | bool(missing_left))
-        sides = here & goes_left, here & ~goes_left
-        for child, side in enumerate(sides):
-            self.allowed[t, left + child] = {**above, feature: side}
-        n_left, n_right = (int(self.code_counts[feature, side].sum()) for side in sides)
-        return left + (n_right < n_left)
+    local: Device
+    n_rows: int
+    rows_up_to: IntArray
 
 
 class ShardedBackend(Backend):
@@ -83,8 +62,7 @@ class ShardedBackend(Backend):
     def __init__(self, local: DividedGrowth, peers: Peers) -> None:
         self.local, self.peers = local, peers
         self.device = local.device
-        self.division: Division | None = None
-        self.paths = Paths(np.zeros((0, N_CODES), np.int64))
+        self.growth: ShardedGrowth | None = None
 
     def close(self) -> None:
         self.local.close()
@@ -111,7 +89,7 @@ class ShardedBackend(Backend):
         counts, n_rows = self.totals([matrix.code_counts, np.array([matrix.n_rows])], "code counts")
         local = self.local.load(replace(matrix, all_counts=counts))
         agree(self.peers, "which columns can be cut, and how many rows there are", self.local.usable(local), n_rows)
-        return ShardedMatrix(local, int(n_rows[0]), counts)
+        return ShardedMatrix(local, int(n_rows[0]), counts.cumsum(axis=1))
 
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> ShardedMatrix:
         return self.load(mapper.transform(X, rows=rows, bin_block=self.local.bin_block))
@@ -217,7 +195,7 @@ class ShardedBackend(Backend):
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: ShardedMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
-        frontier = self.local.start_growth(data.local, stats, max_leaves, replace(scope, pruning=False))
+        frontier = self.local.start_growth(data.local, stats, room(max_leaves), replace(scope, pruning=False))
         totals, sum_abs = self.local.roots(frontier)
         is_whole = scope.sample_indices is None
         if is_whole and (stats.totals is not None or len(stats.quantised) == 1):
@@ -227,56 +205,40 @@ class ShardedBackend(Backend):
             totals, *rest = self.totals([totals] + ([] if sum_abs is None else [sum_abs]), "totals of roots")
             sum_abs = rest[0] if rest else None
         self.local.set_roots(frontier, totals, sum_abs)
-        self.division = Division.of(self.local.bin_offsets(frontier), self.peers.size)
-        self.paths = Paths(data.code_counts)
+        self.growth = ShardedGrowth(self.local, self.peers, frontier, data.rows_up_to, max_leaves)
         return frontier
 
     def rows_by_leaf(self, leaf_index: Device, n_leaves: int, rows: Device | None = None) -> tuple[Device, IntArray]:
         return self.local.rows_by_leaf(leaf_index, n_leaves, rows)
 
     def run(self, frontier: Frontier, steps: Callable[[], None]) -> None:
-        steps()
+        assert self.growth is not None
+        self.growth.grow()
 
     def find_splits(self, frontier: Frontier, nodes: Sequence[int]) -> None:
-        chosen, division = self._smaller(frontier, nodes), self.division
-        if division is None or (chosen < 0).all():
-            return
-        decided = mark(chosen, frontier.stats.min_count, frontier.step)
-        self.local.find_own_splits(frontier, chosen, division, self.peers, f"histograms of {decided}")
-        table, edges, _ = self.local.tables(frontier)
-        own = np.concatenate([table[:, nodes][:, :, SPLIT], edges[:, nodes]], axis=2)
-        found = self.peers.gather(np.ascontiguousarray(own, np.int64).tobytes(), f"best splits of {decided}")
-        everyones = np.stack([np.frombuffer(one, np.int64).reshape(own.shape) for one in found])
-        feature, key = everyones[..., 0], everyones[..., 3]
-        feature = np.where(key == key.max(axis=0), feature, np.iinfo(np.int64).max)  # ties go to the lowest feature
-        best = np.take_along_axis(everyones, feature.argmin(axis=0)[None, ..., None], axis=0)[0]
-        self.local.set_splits(frontier, nodes, best[..., :4], best[..., 4:])
-
-    def _smaller(self, frontier: Frontier, nodes: Sequence[int]) -> IntArray:
-        """Return the root, or which child of the current node has fewer rows, in every tree; -1 where there is none."""
-        table, _, current = self.local.tables(frontier)
-        if len(nodes) == 1:
-            return np.zeros(len(table), np.int64)
-        chosen = left_children(table, current)
-        for t in np.flatnonzero(chosen >= 0).tolist():
-            feature, cut, missing_left = table[t, current[t], [FEATURE, CUT, MISSING_LEFT]].tolist()
-            chosen[t] = self.paths.split(t, int(current[t]), int(chosen[t]), feature, cut, missing_left)
-        return chosen
+        raise NotImplementedError(GROWN_AS_A_WHOLE)
 
     def pop_best_leaf(self, frontier: Frontier) -> bool:
-        return self.local.pop_best_leaf(frontier)
+        raise NotImplementedError(GROWN_AS_A_WHOLE)
 
     def partition(self, frontier: Frontier) -> None:
-        self.local.partition(frontier)
+        raise NotImplementedError(GROWN_AS_A_WHOLE)
 
     def node_of_rows(self, frontier: Frontier) -> Device:
         return self.local.node_of_rows(frontier)
 
     def read_nodes(self, frontier: Frontier) -> tuple[IntArray, IntArray]:
-        return self.local.read_nodes(frontier)
+        nodes, edges = self.local.read_nodes(frontier)
+        return self._of_best_first(nodes), self._of_best_first(edges)
 
     def read_totals(self, frontier: Frontier) -> tuple[IntArray, IntArray]:
-        return self.local.read_totals(frontier)
+        nodes, totals = self.local.read_totals(frontier)
+        return self._of_best_first(nodes), self._of_best_first(totals)
+
+    def _of_best_first(self, nodes: IntArray) -> IntArray:
+        """Return what belongs to the nodes that are left when the trees have grown, of those of the local frontier."""
+        assert self.growth is not None
+        return nodes[:, : self.growth.n_nodes]
 
     # ---- using trees -------------------------------------------------------------------------------------------------------
 

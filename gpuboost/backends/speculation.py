@@ -1,8 +1,9 @@
 """Best-first growth with foresight: many nodes are divided at once, and the tree is the one of dividing them one by one.
 
 Best-first growth divides one node at a time, as which is the next one depends on the children of the last. Where the rows are
-read from a file, every division would read them all. So growth goes by passes, in each of which all nodes are divided that may
-still be popped; then the pops are played through on what is known.
+read from a file, every division would read them all; where they are divided among workers, these would meet for every division.
+So growth goes by passes, in each of which all nodes are divided that may still be popped, or the first few of them; then the
+pops are played through on what is known.
 
 The reference
 -------------
@@ -19,7 +20,9 @@ the play never will be. When all nodes that are popped in the play have been div
 play is the reference.
 
 A node of depth d is known after pass d at the latest, counted from 0, the pass of the root: a tree whose deepest leaf has the
-depth d takes d + 1 passes, however many leaves it has.
+depth d takes d + 1 passes, however many leaves it has. Where passes divide a few nodes only, those that the play pops first, it
+takes more of them, and fewer nodes are divided in vain. The first of them is always popped in the end, as nothing can come
+before it any more.
 """
 
 from __future__ import annotations
@@ -71,6 +74,8 @@ class SpeculativeTree:
     nodes : list of ndarray of int64, shape (10,)
         Rows of a node table. START and STOP are not used, GAIN is 0, and KEY stays what it was found to be.
     totals, edges : list of ndarray of int64, shape (n_channels,)
+    n_settled : int
+        The number of pops before the first of which the children were not known when `divide` was called last.
     """
 
     def __init__(self, total: IntArray, max_leaves: int, n_voting: int) -> None:
@@ -79,6 +84,7 @@ class SpeculativeTree:
         self.totals: list[IntArray] = []
         self.edges: list[IntArray] = []
         self.parents: list[int] = []
+        self.n_settled = 0
         self._add(-1, total)
 
     def _add(self, parent: int, total: IntArray, baseline: int = 0) -> int:
@@ -103,13 +109,15 @@ class SpeculativeTree:
             order.append(node)
         return order
 
-    def divide(self) -> list[Family]:
-        """Divide all nodes that may be popped and have not been divided yet. None are left when the tree is known."""
-        families = []
-        for step, node in enumerate(self.popped()):
-            if self.nodes[node][FEATURE] >= 0 and not self.nodes[node][LEFT]:
-                families.append(Family(node, self._divided(node), may_go_on=step < self.max_leaves - 2))
-        return families
+    def divide(self, at_most: int | None = None) -> list[Family]:
+        """Divide the nodes that may be popped and have not been divided yet, all or the first of them.
+
+        None are left when the tree is known.
+        """
+        order = self.popped()
+        steps = [s for s, node in enumerate(order) if self.nodes[node][FEATURE] >= 0 and not self.nodes[node][LEFT]]
+        self.n_settled = steps[0] if steps else self.max_leaves - 1
+        return [Family(order[s], self._divided(order[s]), s < self.max_leaves - 2) for s in steps[:at_most]]
 
     def _divided(self, parent: int) -> int:
         """Add the children of a node, with totals and baselines, and return the left one."""

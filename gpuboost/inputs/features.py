@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.binning import ComputedMatrix
+from gpuboost.binning import ComputedMatrix, RowBlocks
 from gpuboost.inputs.arrays import device_array, dtype_of, lies_on_device, to_host
-from gpuboost.inputs.containers import frame_columns, frame_names, is_categorical, is_missing, to_numpy
+from gpuboost.inputs.containers import Blocks, frame_columns, frame_names, is_categorical, is_missing, to_numpy
 
 ADVICE = "encode it as numbers first, for instance with OneHotEncoder or OrdinalEncoder of sklearn.preprocessing"
 
@@ -24,7 +24,7 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
 
     Parameters
     ----------
-    X : array-like, data frame, device array or ComputedMatrix, shape (n_rows, n_features)
+    X : array-like, data frame, device array, ComputedMatrix or Blocks, shape (n_rows, n_features)
     estimator : estimator
         Named in messages.
     name : str
@@ -34,8 +34,9 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
 
     Returns
     -------
-    ndarray, device array or ComputedMatrix, shape (n_rows, n_features)
+    ndarray, device array, ComputedMatrix or RowBlocks, shape (n_rows, n_features)
         An array on a CUDA device stays there and stays what it is, as does a matrix to be computed; both can be sliced.
+        `Blocks` become `RowBlocks` on the host.
 
     Raises
     ------
@@ -46,6 +47,8 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
     """
     if isinstance(X, ComputedMatrix):
         return _checked_shape(X, estimator, name, 0 if may_be_empty else 1)
+    if isinstance(X, Blocks):
+        return RowBlocks([to_host(to_matrix(one, estimator, name, may_be_empty=True)) for one in X.take()])
     if lies_on_device(X):
         return _checked_shape(device_array(X, name), estimator, name)
     X = to_host(X, name)

@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -188,9 +189,7 @@ class LinkedPeers(ABC):
         with self._meeting("reduce_scatter", array, what, bounds) as meeting:
             if array.nbytes <= DOUBLING_BYTES and self.size > FEW_WORKERS:
                 return self._reduce(meeting, array, np.add)[own]
-            total = np.array(array, order="C")
-            self._rows_around_the_ring(meeting, total, bounds)
-            return total[own].copy()  # the rest need not be kept
+            return self._rows_around_the_ring(meeting, array, bounds)
 
     def check(self, what: str) -> None:
         with self._last(what):
@@ -231,17 +230,19 @@ class LinkedPeers(ABC):
             self._exchange(meeting, right, as_bytes(sent), left, as_bytes(arrived))
             operation(mine, arrived, out=mine)
 
-    def _rows_around_the_ring(self, meeting: Meeting, total: NDArray[Any], bounds: IntArray) -> None:
-        """As `_around_the_ring`, for sums. Rows of zeros, as empty bins of histograms are, do not travel."""
-        parts = [total[bounds[i] : bounds[i + 1]] for i in range(self.size)]
+    def _rows_around_the_ring(self, meeting: Meeting, array: NDArray[Integer], bounds: IntArray) -> NDArray[Integer]:
+        """Return this worker's part of the sum. Rows of zeros, as empty bins of histograms are, do not travel."""
+        parts = [array[bounds[i] : bounds[i + 1]] for i in range(self.size)]
         left, right = (self.rank - 1) % self.size, (self.rank + 1) % self.size
+        total = parts[left]
         for step in range(1, self.size):
-            sent, mine = parts[(self.rank - step) % self.size], parts[(self.rank - step - 1) % self.size]
-            arrived = self._exchange(meeting, right, np.frombuffer(pack_rows(sent), np.uint8), left, None)
+            packed = np.frombuffer(pack_rows(total), np.uint8)
+            arrived = self._exchange(meeting, right, packed, left, None)
             try:
-                add_rows(mine, arrived)
+                total = add_rows(parts[(self.rank - step - 1) % self.size], arrived)
             except ValueError as error:
                 raise meeting.no_message(left, str(error)) from None
+        return total if self.size > 1 else total.copy()
 
     def _spread_around_the_ring(self, meeting: Meeting, total: NDArray[Any], bounds: IntArray) -> None:
         """Complete ``total`` from the parts of the workers."""
@@ -266,8 +267,8 @@ def pack_rows(array: NDArray[Any]) -> bytes:
     return np.packbits(has_entries).tobytes() + np.compress(has_entries, array, axis=0).tobytes()
 
 
-def add_rows(array: NDArray[Any], data: bytes) -> None:
-    """Add the rows that `pack_rows` has made ``data`` of to an array of the same shape and dtype.
+def add_rows(array: NDArray[Integer], data: bytes) -> NDArray[Integer]:
+    """Return the sum of an array and another one of the same shape and dtype, of which `pack_rows` has made ``data``.
 
     Raises
     ------
@@ -277,9 +278,11 @@ def add_rows(array: NDArray[Any], data: bytes) -> None:
     n_bytes = -(-len(array) // 8)
     has_entries = np.flatnonzero(np.unpackbits(np.frombuffer(data[:n_bytes], np.uint8), count=len(array)))
     shape = (len(has_entries), *array.shape[1:])
-    if len(data) != n_bytes + int(np.prod(shape)) * array.itemsize:
+    if len(data) != n_bytes + math.prod(shape) * array.itemsize:
         raise ValueError(f"{len(data)} bytes that are no rows of an array of shape {array.shape}")
-    array[has_entries] += np.frombuffer(data[n_bytes:], array.dtype).reshape(shape)
+    total = array.copy()
+    total[has_entries] += np.frombuffer(data[n_bytes:], array.dtype).reshape(shape)  # a slice is aligned
+    return total
 
 
 COUNT, PIECE = Struct("<I"), Struct("<IQ")

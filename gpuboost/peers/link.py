@@ -12,7 +12,7 @@ from gpuboost.peers.messages import HEAD, Head, Kind, Meeting, messages, read_he
 
 READ_AHEAD = 1 << 18
 """Bytes that are received before anyone asks for them, and at a time where the length is the sender's word."""
-TOGETHER_BYTES = 1 << 14
+TOGETHER_BYTES = 1 << 16
 """A payload up to this size is sent together with its head."""
 LAST_SECONDS = 0.2
 """How long the rest of a message waits for a peer to read it, when the worker has failed."""
@@ -38,6 +38,7 @@ class Link:
         self.peer = peer
         self.connection = connection
         self.unread = bytearray()
+        self._received = memoryview(bytearray(READ_AHEAD))  # that a call of the system fills: to make it anew takes longer
         self.at_end = False
         self._unsent: list[memoryview] = []
         self.watched = 0
@@ -56,9 +57,9 @@ class Link:
         return self._receive(lambda: self.connection.recv_into(target))
 
     def _append(self, most: int) -> int:
-        some = self.connection.recv(most)
-        self.unread += some
-        return len(some)
+        n = self.connection.recv_into(self._received[:most])
+        self.unread += self._received[:n]
+        return n
 
     def _receive(self, receive: Callable[[], int]) -> int:
         try:

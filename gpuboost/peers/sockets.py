@@ -7,10 +7,11 @@ addresses and a token, and lets them connect.
 
 from __future__ import annotations
 
+import os
 import selectors
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -24,7 +25,11 @@ from gpuboost.peers.messages import Kind, Meeting, last_words, pack
 
 LONGEST_SLEEP = 0.5
 """Seconds; on some systems an interrupt waits for so long."""
+AWAKE_SECONDS = 3e-4
+"""For so long a worker that waits asks again and again: to be woken takes as long as most messages are on their way."""
 NOTHING = np.empty(0, np.uint8)
+yield_core: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
+"""Let others run that want the core of a worker that waits."""
 
 
 class Silence:
@@ -43,6 +48,10 @@ class Silence:
     def end(self) -> None:
         """Take note that something has moved."""
         self._began = time.monotonic()
+
+    def is_short(self) -> bool:
+        """Whether it is too short to sleep."""
+        return time.monotonic() - self._began < AWAKE_SECONDS
 
     def is_loss(self) -> bool:
         """Whether it is too long."""
@@ -189,7 +198,7 @@ class Links(LinkedPeers):
                 waiting = None
             if waiting is None and (receiver is None or not receiver.is_sending):
                 return bytes(arrival.payload) if arrival is not None else b""
-            if self._pass(meeting, waiting):
+            if self._pass(meeting, waiting, awake=silence.is_short()):
                 silence.end()
             elif silence.is_loss():
                 silent = source if waiting is not None else to
@@ -211,10 +220,15 @@ class Links(LinkedPeers):
                 link.post(pack(Kind.HERE), NOTHING)
                 self._push(link, meeting)
 
-    def _pass(self, meeting: Meeting, arrival: Arrival | None) -> int:
-        """Wait until something can be sent or received, and do so. Return how many bytes of the two messages it was."""
-        moved = 0
-        for key, events in self._selector.select(self._sleep):
+    def _pass(self, meeting: Meeting, arrival: Arrival | None, awake: bool) -> int:
+        """Wait until something can be sent or received, and do so; if awake, wait for a moment only.
+
+        Return how many bytes of the two messages it was.
+        """
+        moved, ready = 0, self._selector.select(0 if awake else self._sleep)
+        if awake and not ready:
+            yield_core()
+        for key, events in ready:
             link: Link | None = key.data
             if link is None:
                 self._check_failure()

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
-from gpuboost.backends.cpu.loops.arguments import Siblings
+from gpuboost.backends.cpu.loops.arguments import Columns, Siblings
 from gpuboost.backends.cpu.loops.splits import finish_histograms, store_split
 from gpuboost.backends.cpu.resources import CpuResources
-from gpuboost.backends.cpu.search import histogram_layout, histograms_of, tree_of
-from gpuboost.backends.divided import DividedGrowth
+from gpuboost.backends.cpu.search import histogram_layout, sum_dtype, tree_of
+from gpuboost.backends.cpu.simd import padded
+from gpuboost.backends.divided import DividedGrowth, sibling
 from gpuboost.backends.frontier import SLOT, START, STOP, Frontier
 
 
@@ -46,24 +47,33 @@ class CpuDivided(CpuResources, DividedGrowth):
             sums[:, place] = whole[:, : sums.shape[2]]
         return sums
 
-    def judge(self, frontier: Frontier, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]) -> None:
-        work, (first, stop) = frontier.work, features
-        offsets, usable = work.columns.bin_offsets, work.columns.usable
-        columns = work.columns._replace(usable=usable[(usable >= first) & (usable < stop)])
+    def judge(
+        self, frontier: Frontier, parents: IntArray, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]
+    ) -> None:
+        work, shape = frontier.work, (*frontier.nodes.shape[:2], len(sums), padded(sums.shape[2]))
+        columns = own_columns(work.columns, *features)
+        memory = self.scratch.array("histograms", (shape[0], shape[1] // 2 + 1, *shape[2:]), sum_dtype(frontier.stats))
         for place, t in enumerate(np.flatnonzero(chosen >= 0).tolist()):
-            tree, histograms, small = tree_of(frontier, t), histograms_of(self, frontier, t), int(chosen[t])
-            nodes, totals = tree.nodes, tree.totals
-            large = 4 * frontier.step - 1 - small if small else -1  # the children of step s are 2s + 1 and 2s + 2
-            if small and nodes[large, SLOT] != nodes[frontier.current[t], SLOT]:  # the larger one inherits the parent's
-                nodes[[small, large], SLOT] = nodes[[large, small], SLOT]
+            tree, small, parent = tree_of(frontier, t), int(chosen[t]), int(parents[t])
+            nodes, totals, histograms = tree.nodes, tree.totals, memory[t]
+            nodes[small, SLOT] = (small + 1) // 2  # of the children of step s one gets the slot s + 1, one the parent's
             child = histograms[nodes[small, SLOT]]
-            child[offsets[first] : offsets[stop], : sums.shape[2]] = sums[:, place]
-            other = histograms[nodes[large, SLOT]] if small else child[:0]
+            child[:, : sums.shape[2]], child[:, sums.shape[2] :] = sums[:, place], 0
+            large, other = -1, child[:0]
+            if parent >= 0:
+                large = sibling(small)
+                nodes[large, SLOT] = nodes[parent, SLOT]
+                other = histograms[nodes[large, SLOT]]
             pair = Siblings(totals[small], totals[large], child, other)
             arguments = (columns, pair, tree.sum_abs, work.rule, histograms[:0], work.lanes)
-            cost = 7 * (offsets[stop] - offsets[first]) * child.shape[1]
-            found = self.team.map(finish_histograms, len(columns.usable), cost, *arguments)
+            found = self.team.map(finish_histograms, len(columns.usable), 7 * child.size, *arguments)
             for m, histogram, bests in zip((small, large), (child, other), zip(*found, strict=True), strict=True):
                 if m >= 0:
                     best = max(bests, key=lambda best: best[0])  # the first of equals: the lowest feature
-                    store_split(best, offsets, histogram, nodes[m], totals[m], tree.edges[m])
+                    store_split(best, columns.bin_offsets, histogram, nodes[m], totals[m], tree.edges[m])
+
+
+def own_columns(columns: Columns, first: int, stop: int) -> Columns:
+    """Return the columns of the features first..stop-1, for histograms that have no other bins."""
+    usable, offsets = columns.usable, columns.bin_offsets
+    return columns._replace(usable=usable[(usable >= first) & (usable < stop)], bin_offsets=offsets - offsets[first])

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.binning import encode
-from gpuboost.backends.cuda.divided import CudaDivided
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.growth_work import Recording, Start
+from gpuboost.backends.cuda.linked import CudaLinked
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.rectangles import rectangle_sums
 from gpuboost.backends.cuda.results import Results
@@ -23,7 +23,7 @@ from gpuboost.binning import BinMapper, Binned
 from gpuboost.rectangles import Pixels, RectangleFeatures
 
 
-class CudaBackend(CudaDivided, CudaSoftmax, DividedGrowth):
+class CudaBackend(CudaLinked, CudaSoftmax, DividedGrowth):
     """Every primitive as launches on one device.
 
     Parameters

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.criteria import CRITERIA
-from gpuboost.backends.divided import DividedGrowth
+from gpuboost.backends.divided import DividedGrowth, sibling
 from gpuboost.backends.frontier import (
     BASELINE,
     CLOSED,
@@ -252,7 +252,9 @@ class NumpyBackend(NumpySoftmax, DividedGrowth):
         quantised, nodes = frontier.stats.quantised, [(t, node) for t, node in enumerate(chosen.tolist()) if node >= 0]
         return np.stack([self.histogram(frontier.data, quantised[t], self._rows(frontier, t, node)) for t, node in nodes], 1)
 
-    def judge(self, frontier: Frontier, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]) -> None:
+    def judge(
+        self, frontier: Frontier, parents: IntArray, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]
+    ) -> None:
         first, stop = features
         offsets, kept = frontier.data.bin_offsets, frontier.work.histograms
         own = [f for f in frontier.work.features if first <= f < stop]
@@ -261,10 +263,9 @@ class NumpyBackend(NumpySoftmax, DividedGrowth):
             histogram[offsets[first] : offsets[stop]] = sums[:, place]
             kept[t, node] = histogram
             if node > 0:
-                left, parent = 2 * frontier.step - 1, int(frontier.current[t])
-                sibling = 2 * left + 1 - node
-                kept[t, sibling] = kept.pop((t, parent)) - histogram
-                self._find_split(frontier, t, sibling, kept[t, sibling], own)
+                other = sibling(node)
+                kept[t, other] = kept.pop((t, int(parents[t]))) - histogram
+                self._find_split(frontier, t, other, kept[t, other], own)
             self._find_split(frontier, t, node, histogram, own)
 
     # ---- using trees -------------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.jit import Array, Int, Lanes, compiled, copy, inlined
 from gpuboost.backends.cpu.loops.arguments import Columns, GrowingTree, Rule, Trees
-from gpuboost.backends.cpu.loops.histograms import TOGETHER, histogram, histogram_of_classes, root_histograms
+from gpuboost.backends.cpu.loops.histograms import AHEAD, TOGETHER, histogram, histogram_of_classes, root_histograms
 from gpuboost.backends.cpu.loops.splits import evaluate_siblings
 from gpuboost.backends.cpu.one_hot import WEIGHT
-from gpuboost.backends.cpu.simd import LANES
+from gpuboost.backends.cpu.simd import LANES, prefetch
 from gpuboost.backends.frontier import BASELINE, CLOSED, CUT, FEATURE, GAIN, KEY, LEFT, MISSING_LEFT, SLOT, START, STOP
 
 T = TypeVar("T", bound=np.generic)
@@ -87,8 +87,8 @@ def divide(blocks: Array, rows: Array, buffer: Array, start: Int, stop: Int, nod
 
     They keep their order on both sides, which keeps later reads sequential.
     """
-    width = blocks.shape[2]
-    block, place = blocks[node[FEATURE] // width], node[FEATURE] % width
+    _, n_rows, width = blocks.shape
+    codes, first = blocks.reshape(-1), node[FEATURE] // width * n_rows * width + node[FEATURE] % width
     # Left iff low <= code <= cut, where low admits or refuses the missing code 0: one comparison, modulo 256.
     low = np.uint8(1 - node[MISSING_LEFT])
     span = np.uint8(node[CUT] - (1 - node[MISSING_LEFT]))
@@ -96,7 +96,8 @@ def divide(blocks: Array, rows: Array, buffer: Array, start: Int, stop: Int, nod
     n_right: Int = 0
     for i in range(start, stop):
         row = rows[i]
-        goes_left = np.uint8(block[row, place] - low) <= span
+        prefetch(codes, np.uint64(first + np.int64(rows[min(i + AHEAD, stop - 1)]) * width))
+        goes_left = np.uint8(codes[np.uint64(first + np.int64(row) * width)] - low) <= span
         rows[start + n_left] = row
         buffer[n_right] = row
         n_left += goes_left
