@@ -24,7 +24,7 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
 
     Parameters
     ----------
-    X : array-like, data frame, device array, Blocks or ComputedMatrix, shape (n_rows, n_features)
+    X : array-like, data frame, device array, ComputedMatrix or Blocks, shape (n_rows, n_features)
     estimator : estimator
         Named in messages.
     name : str
@@ -34,7 +34,7 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
 
     Returns
     -------
-    ndarray, device array, RowBlocks or ComputedMatrix, shape (n_rows, n_features)
+    ndarray, device array, ComputedMatrix or RowBlocks, shape (n_rows, n_features)
         An array on a CUDA device stays there and stays what it is, as does a matrix to be computed; both can be sliced.
         `Blocks` become `RowBlocks` on the host.
 
@@ -45,10 +45,10 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
     ValueError
         If X is not 2-D, has no rows or no columns, is complex, or has text, dates or categories in a column, which is named.
     """
-    if isinstance(X, Blocks):
-        return RowBlocks([to_host(to_matrix(one, estimator, name, may_be_empty=True)) for one in X.take()])
     if isinstance(X, ComputedMatrix):
         return _checked_shape(X, estimator, name, 0 if may_be_empty else 1)
+    if isinstance(X, Blocks):
+        return RowBlocks([to_host(to_matrix(one, estimator, name, may_be_empty=True)) for one in X.take()])
     if lies_on_device(X):
         return _checked_shape(device_array(X, name), estimator, name)
     X = to_host(X, name)
