@@ -46,6 +46,11 @@ def open_backend(device: str | int, n_jobs: int | None = None, peers: Peers = AL
         local.close()
         others = ", ".join(f"worker {rank} {kind}" for rank, kind in enumerate(kinds))
         raise ValueError(f'device={device!r} must be of one kind on all workers, but is {others}; say device="cpu" or "cuda"')
+    try:
+        local.link(peers)
+    except BaseException:
+        local.close()
+        raise
     return ShardedBackend(local, peers)
 
 

@@ -33,9 +33,9 @@ LEAST = Limits(n_multiprocessors=1, shared_per_block=48 * 1024, shared_per_multi
 """One feature of a word at a time with 256 bins."""
 
 
-def emulated(order: str, limits: Limits = ROOMY, seed: int = 0) -> CudaBackend:
+def emulated(order: str, limits: Limits = ROOMY, seed: int = 0, *, linked: bool = False) -> CudaBackend:
     """The CUDA backend with its kernels compiled for the CPU, the threads run in the given order."""
-    return CudaBackend(EmulatedGpu(order=order, seed=seed, limits=limits))
+    return CudaBackend(EmulatedGpu(order=order, seed=seed, limits=limits, linked=linked))
 
 
 def tight_plan(*arguments: Any) -> GrowthPlan:

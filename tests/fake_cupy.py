@@ -151,7 +151,7 @@ class Cuda:
                 getDeviceCount=self.device_count,
                 getDevice=lambda: self.current,
                 runtimeGetVersion=lambda: self.runtime_version,
-                getDeviceProperties=lambda index: {"name": f"Imagined {index}".encode()},
+                getDeviceProperties=lambda index: {"name": f"Imagined {index}".encode(), "uuid": bytes([index]) * 16},
                 memcpy2DAsync=self.copy_rows,
                 memcpyDeviceToHost="device to host",
             ),

@@ -12,24 +12,18 @@ those of dividing one node at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
-from gpuboost.backends.divided import SPLIT, DividedGrowth
+from gpuboost.backends.divided import AT_ONCE, SPLIT, DividedGrowth, Division
 from gpuboost.backends.frontier import CUT, FEATURE, KEY, MISSING_LEFT, START, STOP, Frontier, new_nodes
 from gpuboost.backends.speculation import Family, SpeculativeTree
 from gpuboost.binning import MISSING_CODE
 from gpuboost.binning.codes import N_CODES
 from gpuboost.peers.base import Peers, mark
-
-AT_ONCE = 3
-"""So many nodes of a tree are divided before the workers meet: with 20 leaves they meet 9 times in place of 19, and count 1 %
-more rows. With 4 it would be 8 times and 2 %."""
 
 
 class Codes(NamedTuple):
@@ -79,30 +73,6 @@ class Paths:
         return left + (n_rows[1] < n_rows[0])
 
 
-@dataclass(frozen=True)
-class Division:
-    """Which features each worker judges, in a growth.
-
-    Attributes
-    ----------
-    features : ndarray of int64, shape (size + 1,)
-        Worker r judges the features ``features[r] .. features[r + 1] - 1``.
-    bins : ndarray of int64, shape (size + 1,)
-        Their bins.
-    """
-
-    features: IntArray
-    bins: IntArray
-
-    @classmethod
-    def of(cls, bin_offsets: IntArray, n_workers: int) -> Division:
-        """Give every worker about the same number of bins, in whole features."""
-        targets = bin_offsets[-1] * np.arange(n_workers + 1) // n_workers
-        features = np.searchsorted(bin_offsets, targets)
-        features[0], features[-1] = 0, len(bin_offsets) - 1
-        return cls(features, bin_offsets[features])
-
-
 def room(max_leaves: int) -> int:
     """Return the leaves that trees may have before those are cut back that best-first growth does not reach."""
     return max_leaves + max_leaves // 2 if max_leaves > 2 else max_leaves
@@ -132,13 +102,13 @@ class Counted(NamedTuple):
         -1 for a root.
     nodes : ndarray of int64, shape (T,)
         -1 where there is none.
-    sums : ndarray of int, shape (n_bins, n nodes, C)
-        Over the rows that are here.
+    sums : object
+        Over the rows that are here, see `gpuboost.backends.divided.DividedGrowth.count`.
     """
 
     parents: IntArray
     nodes: IntArray
-    sums: NDArray[Any]
+    sums: Any
 
 
 class ShardedGrowth:
@@ -158,6 +128,7 @@ class ShardedGrowth:
     def __init__(self, local: DividedGrowth, peers: Peers, frontier: Frontier, rows_up_to: IntArray, max_leaves: int) -> None:
         self.local, self.peers, self.frontier, self.max_leaves = local, peers, frontier, max_leaves
         self.division = Division.of(local.bin_offsets(frontier), peers.size)
+        local.prepare_shares(frontier, self.division, peers)
         self.paths = Paths(rows_up_to)
         totals = local.read_totals(frontier)[1][:, 0]
         self.trees = [SpeculativeTree(total.copy(), max_leaves, frontier.stats.n_voting) for total in totals]
@@ -204,17 +175,11 @@ class ShardedGrowth:
         """Find the best splits of nodes that have been counted and of their siblings, whose numbers begin with ``first``."""
         if not counted:
             return
-        frontier, stats, rank = self.frontier, self.frontier.stats, self.peers.rank
-        features = int(self.division.features[rank]), int(self.division.features[rank + 1])
+        frontier, stats = self.frontier, self.frontier.stats
         decided = mark(*(array for one in counted for array in one[:2]), stats.min_count, first)
-        sums = np.concatenate([one.sums for one in counted], axis=1)
-        n_counted, rows = sums.shape[1], sums.reshape(-1, sums.shape[2])
-        rows = self.peers.reduce_scatter(rows, self.division.bins * n_counted, f"histograms of {decided}")
-        sums, place = rows.reshape(-1, n_counted, sums.shape[2]), 0
-        for one in counted:
-            own = sums[:, place : place + one.sums.shape[1]]
-            self.local.judge(frontier, one.parents, one.nodes, own, features)
-            place += one.sums.shape[1]
+        shares = self.local.share([one.sums for one in counted], self.division, self.peers, f"histograms of {decided}")
+        for one, own in zip(counted, shares, strict=True):
+            self.local.judge(frontier, one.parents, one.nodes, own, self.division.features_of(self.peers.rank))
         table, edges = self.local.read_nodes(frontier)
         new = slice(first, 2 * frontier.step + 1)
         found = np.concatenate([table[:, new, SPLIT], edges[:, new]], axis=2, dtype=np.int64)

@@ -98,7 +98,7 @@ class AdaBoostMH(Booster[ExponentialWeights]):
         else:
             edge = min(weak.edge, stats.total - 1)  # keeps the coefficient of a perfect learner finite
             values = 0.5 * log((stats.total + edge) / (stats.total - edge)) * weak.tree.values  # eq. 12
-        step: NDArray[np.float64] = np.clip(self.learning_rate * values, -MAX_STEP, MAX_STEP)
+        step: NDArray[np.float64] = np.minimum(np.maximum(self.learning_rate * values, -MAX_STEP), MAX_STEP)
         return step
 
 

@@ -14,6 +14,8 @@ from gpuboost.boosters.base import Problem
 from gpuboost.exactmath import exp
 from gpuboost.learners.grown_tree import GrownTree
 
+BOTH_SIGNS = np.array([[1.0], [-1.0]])
+
 MAX_STEP = 64.0
 """One round moves no score by more than this. Coefficients come near it only with a learning rate above 4."""
 
@@ -52,7 +54,7 @@ class ExponentialWeights:
     def multiply(self, leaf_index: Device, values: NDArray[np.float64]) -> None:
         """Multiply the weights by ``exp(-values[leaf_index[i], l] * y_il)`` (line 6 of figure 1 of Kegl 2014)."""
         down = fixedpoint.exponent(float(self.maximum))
-        multipliers = np.ldexp(exp(np.stack([values, -values], axis=1)), -down)
+        multipliers = np.ldexp(exp(values[:, np.newaxis] * BOTH_SIGNS), -down)
         self.maximum = self.backend.reweight(self.state, self.signs, leaf_index, multipliers)
         self.scale += down
 

@@ -174,6 +174,11 @@ class CommLinks(LinkedPeers):
             raise WorkerLostError(to, meeting.call.what)
         return arrived[0] if arrived else b""
 
+    def _look(self, meeting: Meeting) -> None:
+        with self._changed:
+            for peer, box in self._boxes.items():
+                box.check_unread(peer, meeting)
+
     def _take(self, source: int, meeting: Meeting, into: Bytes | None) -> list[bytes]:
         """Return the payload of the partner's message if it has come."""
         box = self._boxes[source]

@@ -66,6 +66,12 @@ class Peers(Protocol):
         what : str
         """
 
+    def check(self, what: str) -> None:
+        """Raise the error of a call if it is known that the workers have parted or that one was lost. It does not wait.
+
+        It is no call: a worker may ask as often as it likes, as it does while devices exchange sums, which would wait for ever.
+        """
+
 
 class Call(NamedTuple):
     """What must be equal on all workers when they meet in a call.
@@ -168,6 +174,9 @@ class Alone:
         check_integers(array, what)
         check_bounds(bounds, 1, len(array), what)
         return array
+
+    def check(self, what: str) -> None:
+        """Nobody can be lost."""
 
 
 ALONE: Peers = Alone()

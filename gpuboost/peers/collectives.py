@@ -98,6 +98,10 @@ class LinkedPeers(ABC):
         """
 
     @abstractmethod
+    def _look(self, meeting: Meeting) -> None:
+        """Look at what the partners have sent, without waiting; raise if one is neither at this call nor the next, or lost."""
+
+    @abstractmethod
     def _close(self, error: BaseException | None) -> None:
         """Send last words to the partners, and close all connections."""
 
@@ -130,14 +134,20 @@ class LinkedPeers(ABC):
 
     @contextmanager
     def _meeting(self, op: str, value: NDArray[Any] | bytes, what: str, bounds: IntArray | None = None) -> Iterator[Meeting]:
-        """Enter a call. What goes wrong in it, an interrupt too, ends the calls of this worker, and the others hear of it."""
+        """Enter a call. What goes wrong in it ends the calls of this worker, and the others hear of it."""
         call = describe(self.n_calls, op, what, value, bounds)
-        try:
+        with self._last(what):
             self._check_failure()
             if self._is_closed:
                 raise RuntimeError(f"the links of worker {self.rank} are closed: it cannot take part in {what!r}")
             self.n_calls += 1
             yield Meeting(self.rank, call)
+
+    @contextmanager
+    def _last(self, what: str) -> Iterator[None]:
+        """What goes wrong in here, an interrupt too, ends the calls of this worker."""
+        try:
+            yield
         except BaseException as error:
             if self._failure is None:
                 self._failure = error if isinstance(error, Exception) else WorkerLostError(self.rank, what)
@@ -180,6 +190,12 @@ class LinkedPeers(ABC):
             if array.nbytes <= DOUBLING_BYTES and self.size > FEW_WORKERS:
                 return self._reduce(meeting, array, np.add)[own]
             return self._rows_around_the_ring(meeting, array, bounds)
+
+    def check(self, what: str) -> None:
+        with self._last(what):
+            self._check_failure()
+            # Nobody may be further than at the call after the last one: that is what a worker that has parted is.
+            self._look(Meeting(self.rank, describe(self.n_calls - 1, "check", what, b"")))
 
     # ---- how they travel -----------------------------------------------------------------------------------------------------
 

@@ -204,6 +204,12 @@ class Links(LinkedPeers):
             elif silence.is_time_to_speak():
                 self._say_that_we_are_here(meeting)
 
+    def _look(self, meeting: Meeting) -> None:
+        for link in self._links.values():
+            if not link.is_full:
+                link.read_ahead()
+            link.check_unread(meeting)
+
     def _say_that_we_are_here(self, meeting: Meeting) -> None:
         """Tell all partners: who waits for us shall not take us for lost, but those that we wait for."""
         for link in self._links.values():

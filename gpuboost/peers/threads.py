@@ -125,6 +125,11 @@ class _Meeting:
         if self._failure is not None:
             raise self._failure(what)
 
+    def check(self, what: str) -> None:
+        """Raise the error of a failure that is known."""
+        with self._changed:
+            self._raise_failure(what)
+
     def fail(self, failure: Failure) -> None:
         """Let all workers fail: those who wait at once, the others in their next call. The first failure stays."""
         with self._changed:
@@ -172,6 +177,9 @@ class _Worker:
             return [_fold(np.add, [array[first:last] for array in arrays]) for first, last in pairwise(bounds)]
 
         return self._meet("reduce_scatter", array, what, combine, bounds)[self.rank]
+
+    def check(self, what: str) -> None:
+        self._meeting.check(what)
 
     def _meet(
         self,

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuboost.backends.divided import DividedGrowth
+from gpuboost.backends.divided import DividedGrowth, Division
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.sharded import ShardedBackend
-from gpuboost.backends.sharded_growth import Division
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster
@@ -54,6 +53,7 @@ LOCAL: dict[str, Callable[[], DividedGrowth]] = {
     "numpy": NumpyBackend,
     "cpu": cpu_backend,
     "emulated": lambda: emulated("forward"),
+    "linked": lambda: emulated("forward", linked=True),
 }
 DIVISIONS = {
     "one": [90],
@@ -76,7 +76,8 @@ def fit_divided(
 
     def work(peers: Peers) -> Training:
         rows = parts[peers.rank]
-        with ShardedBackend(open_local(), peers) as backend:
+        with open_local() as local, ShardedBackend(local, peers) as backend:
+            local.link(peers)
             problem = data.subset(rows).on(backend, mapper)
             order = RowOrder.of(np.array([peers.rank]), np.array([len(rows)]), peers)
             own = {"frequency_weight": frequency_weight[rows], "weight_scale": weight_scale[rows]}
@@ -85,12 +86,10 @@ def fit_divided(
     return run_workers(len(sizes), work)
 
 
-EVERY = {"numpy": 2, "cpu": 2, "emulated": 5}
+EVERY = {"numpy": 2, "cpu": 2, "emulated": 8, "linked": 6}
 CASES = [
-    pytest.param(
-        name, data, division, local, marks=[] if i % (5 if local == "emulated" else 2) == 0 else pytest.mark.exhaustive
-    )
-    for local in LOCAL
+    pytest.param(name, data, division, local, marks=[] if (i + j) % EVERY[local] == 0 else pytest.mark.exhaustive)
+    for j, local in enumerate(LOCAL)
     for i, (name, data, division) in enumerate(itertools.product(BOOSTERS, DATA, DIVISIONS))
 ]
 """Every booster meets every set, every division and every backend, but not all of them at once."""

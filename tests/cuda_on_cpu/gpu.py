@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import secrets
 import weakref
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,6 +18,7 @@ from gpuboost.backends.cuda.kernels import Argument, Kernel
 from gpuboost.errors import DeviceMemoryError
 from tests.cuda_on_cpu import caller, emulator
 from tests.cuda_on_cpu.device_array import DeviceArray
+from tests.cuda_on_cpu.linked import LinkedDevice
 from tests.cuda_on_cpu.requirement import require
 
 LIMITS = Limits(n_multiprocessors=4, shared_per_block=99 * 1024, shared_per_multiprocessor=100 * 1024)
@@ -47,6 +49,8 @@ class EmulatedGpu:
         From the name of a file to its CUDA C; other than the default to run kernels with planted errors.
     graphs : bool
         Whether what is queued can be captured.
+    linked : bool
+        Whether the devices of several workers can be linked, as NCCL does.
     """
 
     label = "emulated"
@@ -60,6 +64,7 @@ class EmulatedGpu:
         limits: Limits = LIMITS,
         source: Callable[[str], str] = kernels.source,
         graphs: bool = True,
+        linked: bool = False,
     ) -> None:
         require(emulator.unavailable())
         if order not in emulator.ORDERS:
@@ -72,6 +77,7 @@ class EmulatedGpu:
         self._source = source
         self._n_launches = 0
         self._graphs = graphs
+        self._linked = linked
         self._captured: list[Callable[[], None]] | None = None
         self._compiled: dict[str, emulator.CompiledKernel] = {}
 
@@ -154,6 +160,15 @@ class EmulatedGpu:
 
     def free_bytes(self) -> int:
         return self._memory - self._used
+
+    def name_for_peers(self) -> tuple[str, str]:
+        return f"emulated {id(self):#x}", "threads" if self._linked else ""
+
+    def new_group(self) -> bytes:
+        return secrets.token_bytes(16)
+
+    def join(self, group: bytes, rank: int, size: int, check: Callable[[], None]) -> LinkedDevice:
+        return LinkedDevice(group, rank, size, check)
 
     def close(self) -> None:
         """Nothing is held back: memory is free as soon as nobody refers to it."""

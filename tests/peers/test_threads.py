@@ -240,3 +240,25 @@ def test_bounds_divide_the_array(bounds: list[int]) -> None:
 def test_there_is_a_worker(size: int) -> None:
     with pytest.raises(ValueError, match=f"at least 1 worker, got {size}"):
         run_workers(size, lambda peers: None)
+
+
+def check_until_the_end(peers: Peers, seconds: float = 5) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        peers.check("a long pause")
+
+
+def test_check_tells_of_a_loss() -> None:
+    errors = []
+
+    def work(peers: Peers) -> None:
+        if peers.rank == 1:
+            raise ValueError("out of luck")
+        try:
+            check_until_the_end(peers)
+        except WorkerLostError as error:
+            errors.append((error.worker, error.what))
+
+    with pytest.raises(ValueError, match="out of luck"):
+        run_workers(2, work)
+    assert errors == [(1, "a long pause")]

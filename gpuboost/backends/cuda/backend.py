@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.binning import encode
-from gpuboost.backends.cuda.divided import CudaDivided
 from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.growth_work import Recording, Start
+from gpuboost.backends.cuda.linked import CudaLinked
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.results import Results
 from gpuboost.backends.cuda.softmax import CudaSoftmax
@@ -21,7 +21,7 @@ from gpuboost.backends.divided import DividedGrowth
 from gpuboost.binning import BinMapper, Binned
 
 
-class CudaBackend(CudaDivided, CudaSoftmax, DividedGrowth):
+class CudaBackend(CudaLinked, CudaSoftmax, DividedGrowth):
     """Every primitive as launches on one device.
 
     Parameters
@@ -42,6 +42,7 @@ class CudaBackend(CudaDivided, CudaSoftmax, DividedGrowth):
 
     def close(self) -> None:
         self._forget()
+        self.unlink()
         self.recorded = None
         self.buffers.clear()
         self.results = Results(self.gpu)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpuboost.backends.cuda import availability, fatbin, kernels
+from gpuboost.backends.cuda import availability, fatbin, kernels, nccl
 from gpuboost.backends.cuda.cupy_memory import Lease, Pool, Staging
 from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device, span
-from gpuboost.backends.cuda.gpu import DeviceMatrix, GpuArray, Limits
+from gpuboost.backends.cuda.gpu import Communicator, DeviceMatrix, GpuArray, Limits
 from gpuboost.backends.cuda.kernels import Argument, Kernel
 from gpuboost.backends.cuda.loss import failures, notices_loss, refuse_lost
 from gpuboost.errors import DeviceMemoryError, DeviceUnavailableError
@@ -26,6 +26,9 @@ SHARED_BY_DEFAULT = 48 * 1024
 
 GRAPHS = "GPUBOOST_CUDA_GRAPHS"
 """The environment variable that is 0 where growths are to be queued launch by launch, not captured as CUDA graphs."""
+
+NCCL = "GPUBOOST_NCCL"
+"""The environment variable that is 0 where sums of several workers' devices are to travel through the hosts, without NCCL."""
 
 STAGING_BYTES = 1 << 20
 """Host memory that small arrays go through, so that nobody waits for their copies."""
@@ -212,6 +215,19 @@ class CupyGpu:
         self.pool.closed = True
         self.pool.release()
         self.pool = Pool(self.cupy, self.device)
+
+    # ---- other workers' devices ----------------------------------------------------------------------------------------------
+
+    def name_for_peers(self) -> tuple[str, str]:
+        uuid = bytes(self.cupy.cuda.runtime.getDeviceProperties(self.index)["uuid"])
+        version = None if os.environ.get(NCCL) == "0" else nccl.version(self.cupy)
+        return uuid.hex(), "" if version is None else f"NCCL {version}"
+
+    def new_group(self) -> bytes:
+        return nccl.new_group(self.cupy)
+
+    def join(self, group: bytes, rank: int, size: int, check: Callable[[], None]) -> Communicator:
+        return nccl.Nccl(self.cupy, self.device, group, rank, size, check)
 
     # ---- kernels -------------------------------------------------------------------------------------------------------------
 

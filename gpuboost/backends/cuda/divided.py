@@ -1,7 +1,6 @@
 """The halves of the search for splits, for rows that are divided among workers; see `gpuboost.backends.divided`.
 
-Histograms come to the host, where they travel, and a worker's share of the sums goes back. Where trees of a batch have their
-smaller children on different sides, both sides are counted; only those that were asked for travel. No such growth is recorded.
+Histograms come to the host, where they travel, and a worker's share of the sums goes back. No such growth is recorded.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from gpuboost.array_types import IntArray
 from gpuboost.backends.cuda.gpu import GpuArray
 from gpuboost.backends.cuda.growth import LEFT_CHILD, N_COLUMNS, ROOT, CudaGrowth
 from gpuboost.backends.cuda.growth_work import work_of
-from gpuboost.backends.cuda.plan import Tile
+from gpuboost.backends.cuda.plan import Columns, Tile
 from gpuboost.backends.divided import SPLIT, sibling
 from gpuboost.backends.frontier import LEFT, Frontier
 
@@ -67,22 +66,33 @@ class CudaDivided(CudaGrowth):
         self.partition(frontier)
 
     def count(self, frontier: Frontier, chosen: IntArray) -> NDArray[Any]:
-        trees = np.flatnonzero(chosen >= 0)
-        sides = np.where(chosen[trees] > 0, (chosen[trees] + 1) % 2, 0)  # left children have odd numbers
-        parts = [self._count_tile(frontier, tile, trees, sides) for tile in work_of(frontier).plan.tiles]
-        return np.concatenate(parts)
+        trees, sides = np.flatnonzero(chosen >= 0), sides_of(chosen)
+        return np.concatenate([self._count_tile(frontier, tile, trees, sides) for tile in work_of(frontier).plan.tiles])
 
     def _count_tile(self, frontier: Frontier, tile: Tile, trees: IntArray, sides: IntArray) -> NDArray[Any]:
-        work, is_root = work_of(frontier), frontier.step == 0
-        sums = np.empty((tile.n_bins, len(trees), frontier.stats.n_channels), work.sums.dtype)
-        for side in range(1 if is_root else 2):
-            own = np.flatnonzero(sides == side)
-            if len(own):
-                self._zero(work.histograms[side])
-                self._histogram(frontier, tile, ROOT if is_root else LEFT_CHILD + side, side)
-                counted = self.gpu.get(work.sums[side])[trees[own], : tile.n_bins]
-                sums[:, own] = counted.transpose(1, 0, 2)
+        sums = np.empty((tile.n_bins, len(trees), frontier.stats.n_channels), work_of(frontier).sums.dtype)
+        for side in self._count_sides(frontier, tile, sides):
+            counted = self.gpu.get(work_of(frontier).sums[side])[sides == side, : tile.n_bins]
+            sums[:, sides[trees] == side] = counted.transpose(1, 0, 2)
         return sums
+
+    def _count_sides(self, frontier: Frontier, tile: Tile, sides: IntArray) -> list[int]:
+        """Count the root of every tree, or the child on its side; return the sides, which are the slots of the histograms."""
+        work, present = work_of(frontier), sorted({side for side in sides.tolist() if side >= 0})
+        if frontier.step == 0:
+            self._clear_and_count(frontier, tile, ROOT, 0)
+            return present
+        parents = self.gpu.get(frontier.current)
+        for side in present:
+            current = self.gpu.put(np.where(sides == side, parents, -1))
+            own = Frontier(**{**vars(frontier), "current": current, "work": work})
+            self._clear_and_count(own, tile, LEFT_CHILD + side, side)
+        return present
+
+    def _clear_and_count(self, frontier: Frontier, tile: Tile, member: int, slot: int) -> None:
+        if work_of(frontier).plan.kept:  # else `_histogram` clears it
+            self._zero(work_of(frontier).histograms[slot])
+        self._histogram(frontier, tile, member, slot)
 
     def judge(
         self, frontier: Frontier, parents: IntArray, chosen: IntArray, sums: NDArray[Any], features: tuple[int, int]
@@ -97,23 +107,35 @@ class CudaDivided(CudaGrowth):
                 self.sums[t, sibling(node)] = self.sums.pop((t, int(parents[t]))) - own
                 self.sums[t, node] = own
         n_members = 1 if is_root else 2
-        histograms = np.zeros((n_members, work_of(frontier).n_trees, len(sums), sums.shape[2]), sums.dtype)
+        histograms = np.zeros((n_members, work_of(frontier).n_trees, max(len(sums), 1), sums.shape[2]), sums.dtype)
         for t in trees:
             left = int(chosen[t]) - (not is_root and chosen[t] % 2 == 0)
             for member in range(n_members):
-                histograms[member, t] = self.sums[t, left + member]
+                histograms[member, t, : len(sums)] = self.sums[t, left + member]
         current = self.gpu.put(np.where(chosen >= 0, parents, -1))
-        self._judge(frontier, current, histograms, features)
+        self._sweep_own(frontier, current, self.gpu.put(histograms), features)
 
-    def _judge(self, frontier: Frontier, current: GpuArray, histograms: NDArray[Any], features: tuple[int, int]) -> None:
+    def _sweep_own(self, frontier: Frontier, current: GpuArray, histograms: GpuArray, features: tuple[int, int]) -> None:
         """Sweep the roots, or both children in every tree, from histograms (nodes, n_trees, n_bins, C) of few features."""
-        work, columns = work_of(frontier), work_of(frontier).columns.host
-        first, stop = np.searchsorted(columns.features, features).tolist()
-        first_bin, n_bins = int(columns.offsets[features[0]]), histograms.shape[2]
-        plan = replace(work.plan, tiles=(Tile(0, 0, first, stop - first, first_bin, max(n_bins, 1)),), kept=False)
-        work = replace(work, plan=plan, histograms=self.gpu.put(histograms).view(np.int32))
+        work = work_of(frontier)
+        tile = own_tile(work.columns.host, features)
+        plan = replace(work.plan, tiles=(tile,), kept=False)
+        work = replace(work, plan=plan, histograms=histograms.view(np.int32))
         own = Frontier(**{**vars(frontier), "current": current, "work": work})
-        member = ROOT if len(histograms) == 1 else LEFT_CHILD
-        if first > 0:  # a launch that begins with the first feature starts from the constant classifier
+        member = LEFT_CHILD if histograms.shape[0] == 2 else ROOT
+        if tile.first_feature > 0:  # a launch that begins with the first feature starts from the constant classifier
             self._sweep(own, Tile(0, 0, 0, 0, 0, 1), member)
-        self._sweep(own, plan.tiles[0], member)
+        self._sweep(own, tile, member)
+
+
+def sides_of(chosen: IntArray) -> IntArray:
+    """Return whether nodes are left children or roots (0), right children (1), or none (-1)."""
+    sides: IntArray = np.where(chosen > 0, (chosen + 1) % 2, chosen)  # left children have odd numbers
+    return sides
+
+
+def own_tile(columns: Columns, features: tuple[int, int]) -> Tile:
+    """Return the tile of a range of features, for a sweep."""
+    first, stop = np.searchsorted(columns.features, features).tolist()
+    first_bin, end = columns.offsets[list(features)].tolist()
+    return Tile(0, 0, first, stop - first, first_bin, max(end - first_bin, 1))

@@ -6,9 +6,9 @@ that all of the backend's host code and all kernels run without a card.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -61,6 +61,37 @@ class DeviceMatrix:
     strides: tuple[int, int]
 
 
+class Part(NamedTuple):
+    """A sum over the devices of several workers, which one of them gets.
+
+    Attributes
+    ----------
+    array : device array of int32 or int64, C-contiguous
+        What this worker adds: as many numbers on all workers.
+    root : int
+        The worker that gets the sum.
+    into : device array, optional
+        Where it is written, on that worker; as large as ``array``.
+    """
+
+    array: GpuArray
+    root: int
+    into: GpuArray | None
+
+
+class Communicator(Protocol):
+    """What links a device to those of other workers. All workers make the same calls in the same order."""
+
+    def reduce(self, parts: Sequence[Part]) -> None:
+        """Queue sums. Exact, if they fit in the dtype."""
+
+    def wait(self, check: Callable[[], None]) -> None:
+        """Wait until all that has been queued is done. ``check`` raises if it never will be; that ends the link."""
+
+    def close(self) -> None:
+        """Give the link up. All sums are done."""
+
+
 class Gpu(Protocol):
     """A device. Work is queued in order; only `get` and `free_bytes` wait for it."""
 
@@ -111,6 +142,18 @@ class Gpu(Protocol):
 
     def free_bytes(self) -> int:
         """Return how much memory can still be allocated."""
+
+    def name_for_peers(self) -> tuple[str, str]:
+        """Return a name of the device that no other device has, and what it can be linked by, "" if by nothing.
+
+        Devices can be linked that say the same.
+        """
+
+    def new_group(self) -> bytes:
+        """Return a name by which several workers' devices meet in `join`; one of them makes it."""
+
+    def join(self, group: bytes, rank: int, size: int, check: Callable[[], None]) -> Communicator:
+        """Link this device with those of the other workers, who all call it; wait for them as `Communicator.wait` does."""
 
     def close(self) -> None:
         """Give all memory back that is no longer referenced."""

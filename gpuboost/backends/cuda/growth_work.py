@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,10 @@ class GrowthWork:
     def sums(self) -> GpuArray:
         """The histograms as what they hold, int32 or int64."""
         return self.histograms.view(np.int64) if self.plan.wide else self.histograms
+
+    def with_histograms(self, histograms: GpuArray) -> GrowthWork:
+        """Return the same with other histograms, of as many bins."""
+        return replace(self, histograms=histograms)
 
     def kernel(self, name: str) -> str:
         """Return the name of a kernel for these histograms."""

@@ -137,6 +137,10 @@ GROWTH = {
     },
     "sweep": sweeps("i4", ""),
     "sweep_wide": sweeps("i8", "_wide"),
+    "siblings": {
+        name: f"counted:{of_sums}* places:i4* kept:{of_sums}* children:{of_sums}* n_cells:i8"
+        for name, of_sums in {"siblings": "i4", "siblings_wide": "i8"}.items()
+    },
     "pop_best_leaf": {"pop_best_leaf": "table:i8* current:i8* max_nodes:i4 n_channels:i4 step:i4"},
     "partition": {
         "partition_rows": "codes:u1* rows:i4* sorted:i4* table:i8* current:i8* cursors:i4* n_rows:i4 stride:i4 "

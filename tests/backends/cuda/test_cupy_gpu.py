@@ -54,6 +54,16 @@ def launch(gpu: CupyGpu, kernel: Kernel, shared_bytes: int = 0) -> None:
     gpu.launch(kernel, (2, 1, 1), 64, (gpu.empty((1,), np.int32),), shared_bytes)
 
 
+def test_name_for_peers(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device is named by its UUID; NCCL is used where CuPy has it and nobody has said otherwise."""
+    gpus = [CupyGpu(0), CupyGpu(1)]
+    assert [gpu.name_for_peers() for gpu in gpus] == [("00" * 16, ""), ("01" * 16, "")]
+    gpus[1].cupy.cuda.nccl = SimpleNamespace(available=True, get_version=lambda: 22304)
+    assert gpus[1].name_for_peers() == ("01" * 16, "NCCL 22304")
+    monkeypatch.setenv(cupy_gpu.NCCL, "0")
+    assert gpus[1].name_for_peers() == ("01" * 16, "")
+
+
 # ---- memory ------------------------------------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
+from tests.backends.cuda.test_nccl import N_ROWS, grown, grown_together
 from tests.backends.test_softmax import random_rows
 from tests.candidates import LEAST, SMALL, tight_plan
 from tests.cuda_on_cpu import forked, mutants, sanitized
@@ -54,6 +55,18 @@ def growth(gpu: EmulatedGpu) -> None:
         return Stats(backend.put(both), 0, sums, sum_abs, 30)
 
     same_growth(gpu, matrix, batch, 12)
+
+
+def together(gpu: EmulatedGpu) -> None:
+    """Two workers with linked devices grow the tree of one process."""
+    expected = grown(REFERENCE, np.arange(N_ROWS))
+    for nodes in grown_together(lambda rank: linked_like(gpu), 2):
+        assert (nodes == expected).all()
+
+
+def linked_like(gpu: EmulatedGpu) -> EmulatedGpu:
+    """A device with the same kernels that can be linked."""
+    return EmulatedGpu(gpu._order, gpu._seed, limits=gpu.limits, source=gpu._source, linked=True)
 
 
 def ties(gpu: EmulatedGpu) -> None:
@@ -692,6 +705,10 @@ MUTANTS = {
         "(u64)(i64)sum_of(cells, n_cells, e));",
         "(u64)(u32)sum_of(cells, n_cells, e));",
     ),
+    # ---- siblings
+    "the sibling loses its place": planted(together, "siblings", "*of_parent = other;", ""),
+    "the counted child is not kept": planted(together, "siblings", "kept[slot * stride + first + i] = own;", ""),
+    "children change sides": planted(together, "siblings", "children[(1 - side) *", "children[side *"),
     # ---- sums beyond int32
     "the lower bits without the last": planted(many, "histogram", ": value & 0xffff;", ": value & 0xfffe;"),
     "the upper bits without a sign": planted(many, "histogram", "? value >> 16", "? (int)((u32)value >> 16)"),
@@ -745,8 +762,9 @@ EXPECTED = {
 
 
 BY_DEFAULT = {
-    # ---- sweep_wide
+    # ---- sweep_wide and siblings
     "carries are lost",
+    "the sibling loses its place",
     # ---- init_roots
     "every stretch begins at the first row",
     "the roots of the other tree, of rows of its own",

@@ -157,7 +157,7 @@ def histogram_of_classes(lo: int, hi: int, columns: Columns, rows: Array, quanti
     return n_added
 
 
-@compiled
+@inlined
 def add_rows_of_classes(out: Array, block: int, columns: Columns, rows: Array, quantised: Array, n_classes: int) -> Int:
     """As `add_rows`, for statistics with one class a row."""
     blocks, skipped, bin_offsets = columns.blocks, columns.skipped, columns.bin_offsets
