@@ -84,6 +84,7 @@ MODULES = (
     "export",
     "learners",
     "plotting",
+    "similarities",
     "stopping",
     "streams",
     "training",
