@@ -97,6 +97,7 @@ MODULES = (
     "features",
     "learners",
     "plotting",
+    "similarities",
     "stopping",
     "streams",
     "training",

@@ -432,7 +432,7 @@ MUTANTS = {
     "a radius is outside of its ring": planted(points, "points", "+ half - 1] < distances", "+ half - 1] <= distances"),
     "a tie goes to the second point": planted(points, "points", "distances[i] <= (limits", "distances[i] < (limits"),
     "the anchor's equals are others": planted(points, "points", "!= side && distances[i] > 0", "!= side"),
-    "the same side": planted(points, "points", "sides[i] != side", "sides[i] == side"),
+    "the same side": planted(points, "points", "is_other = sides[i] != side", "is_other = sides[i] == side"),
     "the highest of equally near rows": planted(
         points, "points", "~((u64)distance << 32 | (u64)row)", "~((u64)distance << 32 | (u64)(u32)~(u32)row)"
     ),
