@@ -98,4 +98,5 @@ def goes_left_at(backend: Backend, data: Device, node: IntArray) -> NDArray[np.b
         values=np.zeros((2, 1)),
         gain=np.zeros(1),
     )
-    return np.equal(backend.get(backend.apply(stump, data)), 0)
+    goes_left: NDArray[np.bool_] = backend.get(backend.apply(stump, data)) == 0
+    return goes_left
