@@ -21,7 +21,7 @@ from gpuboost.backends.base import Backend
 from gpuboost.backends.divided import DividedGrowth
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
-from gpuboost.backends.sharded_growth import ShardedGrowth
+from gpuboost.backends.sharded_growth import ShardedGrowth, room
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.binning import BinMapper, Binned, BinnedMatrix
 from gpuboost.ensemble import Ensemble
@@ -191,8 +191,7 @@ class ShardedBackend(Backend):
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: ShardedMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
-        room = ShardedGrowth.room(max_leaves)
-        frontier = self.local.start_growth(data.local, stats, room, replace(scope, pruning=False))
+        frontier = self.local.start_growth(data.local, stats, room(max_leaves), replace(scope, pruning=False))
         totals, sum_abs = self.local.roots(frontier)
         is_whole = scope.sample_indices is None
         if is_whole and (stats.totals is not None or len(stats.quantised) == 1):

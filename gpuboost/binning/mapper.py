@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.binning.codes import BinBlock, BinnedMatrix, encoder
-from gpuboost.binning.columns import block_bounds, checked_matrix, column_block, distinct, each_column, existing_rows
+from gpuboost.binning.columns import Matrix, block_bounds, checked_matrix, column_block, distinct, each_column, existing_rows
 from gpuboost.binning.quantiles import MAX_VALUE_BINS, midpoint, quantile_starts
 from gpuboost.binning.workers import fit_over_workers
 from gpuboost.peers.base import ALONE, Peers
@@ -81,7 +81,7 @@ class BinMapper:
     @classmethod
     def fit(
         cls,
-        X: NDArray[Any],
+        X: Matrix,
         *,
         max_bins: int = MAX_VALUE_BINS,
         integer_weights: IntArray | None = None,
@@ -92,7 +92,7 @@ class BinMapper:
 
         Parameters
         ----------
-        X : (n_rows, n_features), bool, integer or real, any layout
+        X : (n_rows, n_features), bool, integer or real, any layout; or RowBlocks
             NaN means missing; infinities are ordinary extreme values. X is never written, and it is read by
             blocks of columns. Values are compared as float64: 64-bit integers and long doubles that round to
             the same float64 are one value.
@@ -127,9 +127,7 @@ class BinMapper:
             columns = each_column(X, rows, lambda column: _fit_column(column, units, max_bins), n_threads)
         return cls.of_columns(columns)
 
-    def transform(
-        self, X: NDArray[Any], *, rows: NDArray[np.intp] | None = None, bin_block: BinBlock | None = None
-    ) -> BinnedMatrix:
+    def transform(self, X: Matrix, *, rows: NDArray[np.intp] | None = None, bin_block: BinBlock | None = None) -> BinnedMatrix:
         """Codes of X, or of the rows ``X[rows]``.
 
         Parameters

@@ -5,14 +5,14 @@ They are found in rounds, see `gpuboost.binning.rounds`. A worker sorts its colu
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.binning.chunks import ChunkedColumns
-from gpuboost.binning.columns import check_total, each_column
+from gpuboost.binning.columns import Matrix, check_total, each_column
 from gpuboost.binning.entries import Entries
 from gpuboost.binning.rounds import Budget, cuts_by_rounds
 from gpuboost.peers.base import Peers
@@ -31,7 +31,7 @@ BLOCK_BYTES = 256 << 20
 
 
 def fit_over_workers(
-    X: NDArray[Any], rows: NDArray[np.intp] | None, units: IntArray | None, max_bins: int, n_threads: int, peers: Peers
+    X: Matrix, rows: NDArray[np.intp] | None, units: IntArray | None, max_bins: int, n_threads: int, peers: Peers
 ) -> list[tuple[Floats, bool]]:
     """Return the cuts of every column, and whether it has NaN on any worker: see `gpuboost.binning.BinMapper.fit`.
 

@@ -208,13 +208,16 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
             agree(backend.peers, "scores of a constant model", scores)
             booster = PriorBooster(booster, scores, self._metrics)
         names = list(evaluation)
+        watched = {name: self._model.problem(backend, one, encoder)[0] for name, one in evaluation.items()}
+        for one in (sample, *evaluation.values()):
+            one.release()
         training = train(
             booster,
             problem,
             n_rounds=self.n_estimators,
             initial_rounds=previous._model.rounds() if previous else (),
             history=self._history_so_far(names, ("error",) if costs is None else ("error", "cost"), previous),
-            evaluation={name: self._model.problem(backend, one, encoder)[0] for name, one in evaluation.items()},
+            evaluation=watched,
             costs=costs,
             stopping=self._stopping(),
             callbacks=check_callables("callbacks", self.callbacks),

@@ -19,6 +19,7 @@ from gpuboost.ensemble import Ensemble
 from gpuboost.estimators.model import Model, TreeModel
 from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
+from gpuboost.inputs.containers import Blocks
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
 from gpuboost.inputs.weights import row_weights
@@ -117,11 +118,12 @@ class Predictor:
 
         One that lies on a device stays there: see `to_backend`.
         """
+        named = X.head if isinstance(X, Blocks) else X
         if not reset:
-            compare_columns(self, X)
+            compare_columns(self, named)
         matrix = to_matrix(X, self, name, may_be_empty=may_be_empty)
         if reset:
-            record_columns(self, X, matrix.shape[1])
+            record_columns(self, named, matrix.shape[1])
         else:
             compare_number(self, matrix.shape[1])
         return matrix

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.binning import RowBlocks
 from gpuboost.inputs.arrays import device_array, dtype_of, lies_on_device, to_host
-from gpuboost.inputs.containers import frame_columns, frame_names, is_categorical, is_missing, to_numpy
+from gpuboost.inputs.containers import Blocks, frame_columns, frame_names, is_categorical, is_missing, to_numpy
 
 ADVICE = "encode it as numbers first, for instance with OneHotEncoder or OrdinalEncoder of sklearn.preprocessing"
 
@@ -23,7 +24,7 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
 
     Parameters
     ----------
-    X : array-like, data frame or device array, shape (n_rows, n_features)
+    X : array-like, data frame, device array or Blocks, shape (n_rows, n_features)
     estimator : estimator
         Named in messages.
     name : str
@@ -33,8 +34,8 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
 
     Returns
     -------
-    ndarray or device array, shape (n_rows, n_features)
-        An array on a CUDA device stays there and stays what it is; it can be sliced.
+    ndarray, device array or RowBlocks, shape (n_rows, n_features)
+        An array on a CUDA device stays there and stays what it is; it can be sliced. `Blocks` become `RowBlocks` on the host.
 
     Raises
     ------
@@ -43,6 +44,8 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
     ValueError
         If X is not 2-D, has no rows or no columns, is complex, or has text, dates or categories in a column, which is named.
     """
+    if isinstance(X, Blocks):
+        return RowBlocks([to_host(to_matrix(one, estimator, name, may_be_empty=True)) for one in X.take()])
     if lies_on_device(X):
         return _checked_on_device(X, estimator, name)
     X = to_host(X, name)

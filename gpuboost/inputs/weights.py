@@ -101,7 +101,9 @@ def class_weights(
     if encoder.multi_label:
         raise ValueError("class_weight must be None for a multi-label y, whose rows have several classes; use sample_weight")
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return 1.0 / exact_sums(weights, target, n_classes, peers)
+        sums = exact_sums(weights, target, n_classes, peers)
+        agree(peers, "weights of the classes", sums)
+        return 1.0 / sums
     result = np.ones(n_classes)
     for label, weight in class_weight.items():
         k = encoder.number(label)

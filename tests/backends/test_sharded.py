@@ -104,6 +104,54 @@ def test_divided_rows_make_the_same_model(name: str, data: str, division: str, l
             assert str(training.history[what]) == str(alone.history[what])  # NaN is NaN
 
 
+class Metered:
+    """Notes how often the workers meet in a growth, and how many entries the histograms have that go out."""
+
+    def __init__(self, peers: Peers) -> None:
+        self.peers, self.rank, self.size = peers, peers.rank, peers.size
+        self.sent: list[int] = []
+        self.n_gathered = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.peers, name)
+
+    def reduce_scatter(self, array: Any, bounds: Any, what: str) -> Any:
+        self.sent.append(array.size)
+        return self.peers.reduce_scatter(array, bounds, what)
+
+    def gather(self, data: bytes, what: str) -> list[bytes]:
+        self.n_gathered += what.startswith("best splits")
+        return self.peers.gather(data, what)
+
+
+@pytest.mark.parametrize("local", LOCAL)
+@pytest.mark.parametrize(
+    ("max_leaves", "n_nodes"),
+    [
+        (2, [1]),  # its children are leaves
+        (3, [1, 1]),
+        (8, [1, 1, 2, 3]),  # all levels but that of the leaves: it has four nodes, and the children of one are not looked at
+    ],
+)
+def test_the_workers_meet_for_a_few_nodes_at_a_time(max_leaves: int, n_nodes: list[int], local: str) -> None:
+    """Eight classes by three features of two values: a tree is divided level by level, and its leaves are pure."""
+    bits = np.arange(64)[:, None] >> np.arange(3) & 1
+    signs = np.where(bits @ [1, 2, 4] == np.arange(8)[:, None], 1, -1).T.astype(np.int8)
+    data = Data(bits.astype(float), signs)
+    mapper = data.mapper()
+
+    def work(peers: Peers) -> Metered:
+        metered = Metered(peers)
+        with ShardedBackend(LOCAL[local](), metered) as backend:
+            problem = data.subset(np.arange(64)[peers.rank :: 2]).on(backend, mapper)
+            train(SAMME(max_leaf_nodes=max_leaves), problem, n_rounds=1)
+        return metered
+
+    for metered in run_workers(2, work):
+        assert metered.sent == [n * mapper.n_bins.sum() * 8 for n in n_nodes]
+        assert metered.n_gathered == len(n_nodes)
+
+
 def test_a_division_has_whole_features_and_even_bins() -> None:
     division = Division.of(np.array([0, 10, 12, 14, 30, 40]), 3)
     assert division.features.tolist() == [0, 3, 4, 5]
