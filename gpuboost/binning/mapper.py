@@ -71,6 +71,12 @@ class BinMapper:
             has_missing=np.array([missing for _, missing in columns], dtype=np.bool_),
         )
 
+    def select(self, features: IntArray) -> BinMapper:
+        """Return the cuts of some features, in the given order."""
+        cuts = [self.cuts(f) for f in features]
+        offsets = np.cumsum([0, *map(len, cuts)], dtype=np.int64)
+        return BinMapper(np.concatenate([np.empty(0), *cuts]), offsets, self.has_missing[features])
+
     def digest(self) -> str:
         """Return a SHA-256 of the cuts, as hexadecimal digits."""
         sha = hashlib.sha256()

@@ -47,6 +47,11 @@ def stored_sample(
         )
     if estimator.early_stopping and not evaluation_entries(eval_set):
         raise ValueError("early_stopping on a CodeFile needs an eval_set: its cuts were chosen on all of its rows")
+    if estimator.calibration == "cv" or (estimator.calibration and not estimator.early_stopping):
+        raise ValueError(
+            f"calibration={estimator.calibration!r} on a CodeFile would hold out rows that its cuts were chosen on: use "
+            'calibration="holdout" with early_stopping and an eval_set, or the method calibrate'
+        )
     if reset:
         record_names(estimator, file.feature_names, file.n_features)
     else:
@@ -58,7 +63,7 @@ def check_takes_codes(estimator: Any) -> None:
     """Raise a TypeError if an estimator needs values."""
     if estimator._model_kind is not TreeModel:
         kind = type(estimator).__name__
-        raise TypeError(f"a {kind} that boosts a regressor needs values, which a code file does not have")
+        raise TypeError(f"a {kind} that boosts no trees needs values, which a code file does not have")
 
 
 def evaluation_entries(eval_set: Any) -> list[CodeFile | tuple[Any, Any, Any]]:

@@ -204,6 +204,11 @@ REFUSED: dict[str, tuple[Callable[[CodeFile], Any], type[Exception], str]] = {
         TypeError,
         "needs values",
     ),
+    "training points": (
+        lambda file: gpuboost.LocalizedSimilaritiesClassifier(n_estimators=2).fit(file),
+        TypeError,
+        "needs values",
+    ),
     "output codes": (
         lambda file: gpuboost.OutputCodeClassifier(gpuboost.MartClassifier()).fit(file, Y),
         TypeError,

@@ -134,7 +134,7 @@ class PassSearch(Search):
         max_leaves, n_voting = (n_nodes + 1) // 2, frontier.stats.n_voting
         trees = [SpeculativeTree(total[0].copy(), max_leaves, n_voting) for total in frontier.totals]
         n_slots = max(1, 2 * (max_leaves - 2))
-        histogram_bytes = 4 * int(frontier.data.bin_offsets[-1]) * padded(frontier.stats.n_channels)
+        histogram_bytes = 4 * int(frontier.work.columns.bin_offsets[-1]) * padded(frontier.stats.n_channels)
         at_once = max(1, HISTOGRAM_BYTES // max(1, n_slots * histogram_bytes))
         for first in range(0, n_trees, at_once):
             self._grow_together(frontier, dict(list(enumerate(trees))[first : first + at_once]), n_slots)
@@ -145,7 +145,7 @@ class PassSearch(Search):
 
     def _grow_together(self, frontier: Frontier, trees: dict[int, SpeculativeTree], n_slots: int) -> None:
         """Grow some of the trees, pass by pass."""
-        shape = (n_slots * len(trees), int(frontier.data.bin_offsets[-1]), padded(frontier.stats.n_channels))
+        shape = (n_slots * len(trees), int(frontier.work.columns.bin_offsets[-1]), padded(frontier.stats.n_channels))
         histograms = self.resources.scratch.array("histograms", shape, sum_dtype(frontier.stats))
         families: dict[int, list[Family]] = {t: [] for t in trees}
         sets = self._row_sets(frontier, trees, families)
