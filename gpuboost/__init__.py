@@ -31,23 +31,34 @@ if TYPE_CHECKING:
     from gpuboost.costs.metrics import cost_scorer, mean_cost, min_cost_labels
     from gpuboost.estimators import (
         ABCBoostClassifier,
+        AdaBoostECCClassifier,
+        AdaBoostM1Classifier,
         AdaBoostMHClassifier,
+        AdaBoostMRClassifier,
+        AOSOLogitBoostClassifier,
         BoostingClassifier,
         FilterBoostClassifier,
         GambleClassifier,
+        LocalizedSimilaritiesClassifier,
         LogitBoostClassifier,
         MartClassifier,
+        OneVsAllClassifier,
         OutputCodeClassifier,
         RebelClassifier,
         SAMMEClassifier,
     )
+    from gpuboost.estimators.averaging import average
     from gpuboost.persistence.checkpoint import Checkpoint
 
 __all__ = [
     "ALGORITHMS",
     "ABCBoostClassifier",
+    "AOSOLogitBoostClassifier",
     "ActiveLearner",
+    "AdaBoostECCClassifier",
+    "AdaBoostM1Classifier",
     "AdaBoostMHClassifier",
+    "AdaBoostMRClassifier",
     "Checkpoint",
     "CodeFile",
     "CodeFileError",
@@ -56,14 +67,17 @@ __all__ = [
     "DeviceUnavailableError",
     "FilterBoostClassifier",
     "GambleClassifier",
+    "LocalizedSimilaritiesClassifier",
     "LogitBoostClassifier",
     "MartClassifier",
     "ModelFormatError",
+    "OneVsAllClassifier",
     "OutputCodeClassifier",
     "RebelClassifier",
     "SAMMEClassifier",
     "StreamError",
     "__version__",
+    "average",
     "cost_scorer",
     "fit",
     "load",
@@ -80,8 +94,10 @@ MODULES = (
     "ensemble",
     "estimators",
     "export",
+    "features",
     "learners",
     "plotting",
+    "similarities",
     "stopping",
     "streams",
     "training",
@@ -92,6 +108,7 @@ OTHERS = {
     "ActiveLearner": "gpuboost.active.learner",
     "Checkpoint": "gpuboost.persistence.checkpoint",
     "CodeFile": "gpuboost.code_files",
+    "average": "gpuboost.estimators.averaging",
     **dict.fromkeys(("cost_scorer", "mean_cost", "min_cost_labels"), "gpuboost.costs.metrics"),
 }
 """The modules of the names that are loaded when they are asked for, but for the estimators."""
@@ -136,7 +153,7 @@ def fit(
         "auto", "cpu", "numpy", "cuda", "cuda:1" or a CUDA device number.
     sample_weight : array-like, shape (n_rows,), optional
     eval_set : tuple or list of tuples, optional
-        ``(X, y)`` or ``(X, y, sample_weight)``, watched during training.
+        ``(X, y)``, ``(X, y, sample_weight)`` or a `CodeFile`, watched during training.
     **params
         Parameters of the estimator, for instance ``n_estimators=500``.
 

@@ -26,6 +26,10 @@ class Softmax:
         log_p: Floats = scores / self.divisor
         return log_p
 
+    def tempered(self, temperature: float) -> Softmax:
+        """Return the link that divides the scores by a temperature first."""
+        return Softmax(self.divisor * temperature)
+
 
 @dataclass(frozen=True)
 class Sigmoid:
@@ -41,8 +45,29 @@ class Sigmoid:
         """Return the logarithms up to a constant for each row, shape (n_rows, n_classes)."""
         return log_sigmoid(self.scale * scores - self.offset)
 
+    def tempered(self, temperature: float) -> Sigmoid:
+        """Return the link that divides the scores by a temperature first."""
+        return Sigmoid(self.scale / temperature, self.offset)
 
-Link: TypeAlias = Softmax | Sigmoid
+
+@dataclass(frozen=True)
+class ClassSigmoids:
+    """Every class has a sigmoid of its own: ``p_k`` is proportional to ``1 / (1 + exp(offset_k - scale_k F_k))``.
+
+    Scales are not negative. What they say of the order of the classes does not count: see `normalised`.
+    """
+
+    scales: tuple[float, ...]
+    offsets: tuple[float, ...]
+
+    def log_probabilities(self, scores: Floats) -> Floats:
+        """Return the logarithms up to a constant for each row, shape (n_rows, n_classes)."""
+        z: Floats = np.array(self.scales) * scores - np.array(self.offsets)
+        return log_sigmoid(z)
+
+
+Tempered: TypeAlias = Softmax | Sigmoid
+Link: TypeAlias = Tempered | ClassSigmoids
 
 
 def normalised(log_p: Floats, predicted: NDArray[np.intp]) -> Floats:
@@ -51,7 +76,8 @@ def normalised(log_p: Floats, predicted: NDArray[np.intp]) -> Floats:
     Parameters
     ----------
     log_p : ndarray of float64, shape (n_rows, n_classes)
-        As negative as they like: the row's maximum is subtracted first.
+        As negative as they like: that of the predicted class is subtracted first. No class is above that one: what is above it
+        by rounding, or by a sigmoid of its own, is lowered to it.
     predicted : ndarray of int, shape (n_rows,)
         The predicted classes, those of the first largest score.
 
@@ -60,11 +86,11 @@ def normalised(log_p: Floats, predicted: NDArray[np.intp]) -> Floats:
     ndarray of float64, shape (n_rows, n_classes)
         In [0, 1]; every row sums to 1 up to rounding, and its first largest entry is that of the predicted class.
     """
-    p: Floats = exp(log_p - log_p.max(axis=1, keepdims=True))
+    own = np.take_along_axis(log_p, predicted[:, None], axis=1)
+    p: Floats = exp(np.minimum(log_p - own, 0.0))
     p /= np.add.accumulate(p, axis=1)[:, -1:]  # in class order, as everywhere
     np.maximum(p, SMALLEST, out=p)
-    # Scores that differ can round to the same probability, or in the last bit to the reverse order: put the predicted class
-    # one step ahead of the class that is in its place.
+    # Scores that differ can round to the same probability: put the predicted class one step ahead of the one in its place.
     first = p.argmax(axis=1)
     wrong = np.flatnonzero(first != predicted)
     p[wrong, predicted[wrong]] = np.nextafter(p[wrong, first[wrong]], 1.0)

@@ -59,6 +59,14 @@ struct QuantiseSizes {
     int shift;  // where the device has chosen none
 };
 
+// What `predict_until` reads.
+struct ExitSizes {
+    int n_rows, n_classes, rows_per_tile;
+    int n_checkpoints, first_checkpoint;  // of this launch, and how many come before
+    int ends;                             // whether all rows leave at the last one
+    int checkpoint_stride, leader_stride, other_stride;  // of `margins`, in elements; 0 for an axis of length 1
+};
+
 // What `softmax_statistics` writes.
 struct SoftmaxSizes {
     int n_rows, n_classes;
@@ -80,6 +88,12 @@ struct LossSizes {
     int n_rows, n_classes, n_leaves, shift;
     double lowest;                        // probability
     double coefficients[N_COEFFICIENTS];  // gpuboost.exactmath.LOG2_COEFFICIENTS
+};
+
+// What `rectangle_sums` reads and writes.
+struct RectangleSizes {
+    int n_rows, height, width, n_channels, n_features;
+    int n_bytes;  // of a pixel, 1 or 4
 };
 
 // What `weigh_labels` reads.

@@ -32,21 +32,21 @@ gpuboost.cli
 gpuboost
 gpuboost.demo gpuboost.doctor
 gpuboost.dask
-gpuboost.active
+gpuboost.active gpuboost.features
 gpuboost.estimators
 gpuboost.code_files
 gpuboost.export gpuboost.persistence gpuboost.plotting
 gpuboost.training
 gpuboost.progress gpuboost.stopping
 gpuboost.streams
-gpuboost.costs gpuboost.codes
+gpuboost.costs gpuboost.codes gpuboost.calibration gpuboost.early_exit
 gpuboost.inputs
 gpuboost.boosters
 gpuboost.learners
 gpuboost.devices
 gpuboost.backends.reference gpuboost.backends.cpu gpuboost.backends.cuda
 gpuboost.backends
-gpuboost.datasets gpuboost.ensemble gpuboost.links
+gpuboost.datasets gpuboost.ensemble gpuboost.similarities gpuboost.links gpuboost.rectangles
 gpuboost.tree gpuboost.binning
 gpuboost.by_name gpuboost.fixedpoint gpuboost.exactmath gpuboost.exactsum
 gpuboost.extras gpuboost.messages gpuboost.registry gpuboost.peers
@@ -154,10 +154,12 @@ def opened_backends(sources: dict[str, str]) -> list[str]:
         "cpu.compiling",
         "cuda.device_arrays",
         "base",
+        "early_exit",
         "statistics",
         "frontier",
         "criteria",
         "label_weights",
+        "points",
     )
     allowed = tuple(f"gpuboost.backends.{part}" for part in neutral)
     return [

@@ -22,6 +22,7 @@ from gpuboost.backends.frontier import LEFT, START, STOP
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
 from gpuboost.boosters.sampling import Sampling
+from gpuboost.early_exit import EVERY, calibrated_rule
 from gpuboost.ensemble import Ensemble
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
@@ -30,7 +31,7 @@ WARM_UP = 3
 """Rounds that are not counted."""
 ONCE = ("bin", "pack", "count_codes", "maximum")
 """Kernels of a beginning, not of every round."""
-USED = ("apply", "predict", "flip", "set_bit", "row_weights", "choose_features")
+USED = ("apply", "predict", "predict_until", "flip", "set_bit", "row_weights", "choose_features")
 """Kernels that `use` runs."""
 CLASSES: tuple[int | None, ...] = (None, 26, 2, 100)
 """Numbers of classes; None are the set's own."""
@@ -148,6 +149,10 @@ def use(step: Step, backend: WatchedBackend, problem: Problem, ensemble: Ensembl
     for _ in range(step.choose(20, 1)):
         backend.apply(ensemble.tree(0), problem.data)
         backend.predict(ensemble, problem.data, scores, 0, ensemble.n_trees)
+        backend.gpu.zero(scores)
+        backend.predict_until(
+            ensemble, problem.data, scores, calibrated_rule(ensemble, EVERY, float("inf"))
+        )  # all of the trees
     del scores
     boost(problem, step.choose(3, 1), StumpProduct(2), sampling=Sampling(weight_trim=0.9, max_features=0.5))
 

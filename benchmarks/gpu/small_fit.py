@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.gpu.boosting import boost, fit_bins, problem_on
 from benchmarks.gpu.machine import cuda_backend, open_machine
+from gpuboost.early_exit import calibrated_rule
 from gpuboost.ensemble import Ensemble
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
@@ -26,7 +27,9 @@ def main() -> None:
         for learner in (HammingTree(5), StumpProduct(2)):
             training = boost(problem, 2, learner)
             scores = backend.put(np.zeros(problem.signs.shape))
-            backend.predict(Ensemble.from_trees(training.trees, 4), problem.data, scores, 0, len(training.trees))
+            ensemble = Ensemble.from_trees(training.trees, 4)
+            backend.predict(ensemble, problem.data, scores, 0, len(training.trees))
+            backend.predict_until(ensemble, problem.data, scores, calibrated_rule(ensemble, 1, 0.5))
             print(training.history["train_error"], float(np.abs(backend.get(scores)).max()))
 
 

@@ -10,8 +10,9 @@ The batch axis T is the number of trees that grow side by side; boosters that gr
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, SupportsFloat, SupportsInt
 
 import numpy as np
@@ -19,16 +20,19 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.array_types import Floats, IntArray
+from gpuboost.backends.early_exit import ExitsEarly
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights, label_weights
+from gpuboost.backends.points import PointPrimitives
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
 from gpuboost.binning import BinMapper, Binned, bin_block
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import ALONE, Peers
+from gpuboost.rectangles import Pixels, RectangleFeatures, rectangle_sums
 from gpuboost.tree import Tree
 
 
-class Backend(ABC):
+class Backend(PointPrimitives, ExitsEarly, AbstractContextManager["Backend"]):
     """What boosting needs of a device. See the module's docstring for the rules."""
 
     device: str
@@ -64,11 +68,8 @@ class Backend(ABC):
     def get(self, array: Device) -> NDArray[Any]:
         """Return a host array with the contents of the device array ``array``."""
 
-    def close(self) -> None:  # noqa: B027  (most backends hold nothing)
+    def close(self) -> None:
         """Give back threads and device memory."""
-
-    def __enter__(self) -> Backend:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -80,9 +81,13 @@ class Backend(ABC):
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> Device:
         """Return the codes of X, or of ``X[rows]``, ready for training and prediction: ``load(mapper.transform(X))``.
 
-        X is a host matrix of a real dtype, or an array that this backend reads where it is.
+        X is a host matrix of a real dtype, a `gpuboost.binning.ComputedMatrix`, or an array that the backend reads where it is.
         """
         return self.load(mapper.transform(X, rows=rows, bin_block=self.bin_block))
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        """Return features of images on the host, int32 (n_features, n_rows). Exact. See `gpuboost.rectangles`."""
+        return rectangle_sums(images, rows, features)
 
     @abstractmethod
     def usable(self, data: Device) -> NDArray[np.bool_]:

@@ -19,13 +19,16 @@ from numpy.typing import NDArray
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.divided import DividedGrowth
+from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
+from gpuboost.backends.points import UndividedPoints
 from gpuboost.backends.sharded_growth import ShardedGrowth, room
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.binning import BinMapper, Binned, BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import Peers, agree, mark
+from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree
 
 GROWN_AS_A_WHOLE = "trees of several workers grow as a whole, see `ShardedBackend.run`"
@@ -48,7 +51,7 @@ class ShardedMatrix:
     rows_up_to: IntArray
 
 
-class ShardedBackend(Backend):
+class ShardedBackend(UndividedPoints, Backend):
     """See the module's docstring.
 
     Parameters
@@ -92,6 +95,9 @@ class ShardedBackend(Backend):
 
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> ShardedMatrix:
         return self.load(mapper.transform(X, rows=rows, bin_block=self.local.bin_block))
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        return self.local.rectangle_sums(images, rows, features)
 
     def usable(self, data: ShardedMatrix) -> NDArray[np.bool_]:
         return self.local.usable(data.local)
@@ -246,6 +252,9 @@ class ShardedBackend(Backend):
 
     def predict(self, ensemble: Ensemble, data: ShardedMatrix, scores: Device, first: int, stop: int) -> None:
         self.local.predict(ensemble, data.local, scores, first, stop)
+
+    def predict_until(self, ensemble: Ensemble, data: ShardedMatrix, scores: Device, rule: ExitRule) -> Device:
+        return self.local.predict_until(ensemble, data.local, scores, rule)
 
     def add_scores(self, scores: Device, leaf_index: Device, values: Floats) -> None:
         self.local.add_scores(scores, leaf_index, values)

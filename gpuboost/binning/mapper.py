@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -61,6 +62,21 @@ class BinMapper:
         offsets = self.cut_offsets[first : stop + 1]
         return BinMapper(self.cut_values[offsets[0] : offsets[-1]], offsets - offsets[0], self.has_missing[first:stop])
 
+    @classmethod
+    def of_columns(cls, columns: Sequence[tuple[Floats, bool]]) -> BinMapper:
+        """Return the cuts of columns, given those of each one and whether it has NaN."""
+        return cls(
+            cut_values=np.concatenate([np.empty(0), *(cuts for cuts, _ in columns)]),
+            cut_offsets=np.cumsum([0, *(cuts.size for cuts, _ in columns)], dtype=np.int64),
+            has_missing=np.array([missing for _, missing in columns], dtype=np.bool_),
+        )
+
+    def select(self, features: IntArray) -> BinMapper:
+        """Return the cuts of some features, in the given order."""
+        cuts = [self.cuts(f) for f in features]
+        offsets = np.cumsum([0, *map(len, cuts)], dtype=np.int64)
+        return BinMapper(np.concatenate([np.empty(0), *cuts]), offsets, self.has_missing[features])
+
     def digest(self) -> str:
         """Return a SHA-256 of the cuts, as hexadecimal digits."""
         sha = hashlib.sha256()
@@ -115,11 +131,7 @@ class BinMapper:
             if units is not None and (units == units[:1]).all():
                 units = None  # the unit of the weights does not matter
             columns = each_column(X, rows, lambda column: _fit_column(column, units, max_bins), n_threads)
-        return cls(
-            cut_values=np.concatenate([np.empty(0), *(cuts for cuts, _ in columns)]),
-            cut_offsets=np.cumsum([0, *(cuts.size for cuts, _ in columns)], dtype=np.int64),
-            has_missing=np.array([missing for _, missing in columns], dtype=np.bool_),
-        )
+        return cls.of_columns(columns)
 
     def transform(self, X: Matrix, *, rows: NDArray[np.intp] | None = None, bin_block: BinBlock | None = None) -> BinnedMatrix:
         """Codes of X, or of the rows ``X[rows]``.

@@ -21,13 +21,15 @@ from gpuboost.code_files.code_file import CodeFile
 from gpuboost.codes.decoding import MarginLoss
 from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.costs.metrics import refuse_many_labels
-from gpuboost.estimators.file_fitting import stored_sample
+from gpuboost.estimators.calibrating import Calibrating
+from gpuboost.estimators.exiting import Exiting
+from gpuboost.estimators.file_fitting import evaluation_entries, stored_sample, watched_sample
 from gpuboost.estimators.parameters import TrainingParameters
-from gpuboost.estimators.predictor import Predictor, take_over, to_backend
+from gpuboost.estimators.predictor import take_over, to_backend
 from gpuboost.export.methods import Exports
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.label_values import label_keys
-from gpuboost.inputs.parameters import check_callables, draw_seed, evaluation_tuples, shared_seed
+from gpuboost.inputs.parameters import check_callables, check_integer, draw_seed, shared_seed
 from gpuboost.inputs.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.messages import warn
 from gpuboost.peers.base import ALONE, agree
@@ -35,14 +37,12 @@ from gpuboost.peers.rows import RowOrder
 from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.progress import History
-from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import Training, train
 
-DEFAULT_PATIENCE = 50
 NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of the classes"
 
 
-class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the boosting classifiers.
 
     A subclass declares its own parameters, makes the booster, and defines the link from scores to probabilities.
@@ -71,6 +71,14 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         Where the model was trained.
     feature_importances_ : ndarray of float64, shape (n_features,)
         Each feature's share of the gain of all cuts.
+    temperature_ : float
+        What the scores are divided by for `predict_proba`; only after ``calibration`` or `calibrate`.
+    class_sigmoids_ : ndarray of float64, shape (2, n_classes)
+        Scale and offset of each class; only after ``calibrate(..., method="per-class")``.
+    exit_lead_, exit_every_, exit_bound_ : float, int, float
+        Only after `fit_early_exit`, which explains them.
+    n_averaged_ : int
+        The number of models that `gpuboost.average` has joined, where it has.
     """
 
     plot = PlotAccessor()
@@ -82,6 +90,8 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
     """The loss of the margin that two classes are trained by, where there is one. `OutputCodeClassifier` decodes by it."""
     _own_fitted: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes that only this classifier has."""
+    _absent: ClassVar[tuple[str, ...]] = ()
+    """Fitted attributes of its bases that it does not have."""
 
     # ---- what a subclass defines -------------------------------------------------------------------------------------------
 
@@ -99,6 +109,13 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
     def _check_own_fitted(self) -> None:
         """Raise a ValueError or TypeError if a fitted attribute of the subclass, from a file, is wrong."""
 
+    def _check_optional_fitted(self) -> None:
+        """Raise a ValueError if a fitted attribute that only some models have, from a file, is wrong."""
+        self._check_calibration()
+        self._check_early_exit()
+        if "n_averaged_" in vars(self):
+            check_integer("n_averaged_", self.n_averaged_, 1)
+
     # ---- training ----------------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:
@@ -106,18 +123,20 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
 
         Parameters
         ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features); or CodeFile
+        X : array-like, data frame, device array or ComputedMatrix, shape (n_rows, n_features); or CodeFile
             Numbers of any real dtype. NaN (in data frames also None and NA) is missing, infinities are ordinary values.
             Arrays of CuPy, PyTorch, JAX, Numba and others that lie on a CUDA device are encoded there, if the training runs on
             one; to choose the cuts, some of their columns at a time are copied to the host. All arrays that `fit` takes may be
-            on a device. A `gpuboost.CodeFile` has labels and weights, too.
+            on a device. The columns of a `gpuboost.features.ComputedMatrix` are computed some at a time, in predictions, too.
+            A `gpuboost.CodeFile` has labels and weights, too.
         y : array-like, shape (n_rows,) or (n_rows, n_classes)
             Labels of any type that can be ordered, or a 0/1 matrix of at least two columns for a multi-label problem.
         sample_weight : array-like, shape (n_rows,), optional
             Not negative. A row of weight 2 is the same as two rows; a row of weight 0 does not exist.
         eval_set : tuple or list of tuples, optional
-            ``(X, y)`` or ``(X, y, sample_weight)``: sets whose error and loss are recorded after every round, as "valid",
-            "valid_1", "valid_2", ... Early stopping looks at the first. They are unweighted unless they bring weights.
+            ``(X, y)``, ``(X, y, sample_weight)``, or a `CodeFile` with the cuts of the one that is trained on: sets whose error
+            and loss are recorded after every round, as "valid", "valid_1", "valid_2", ... Early stopping looks at the first.
+            They are unweighted unless they bring weights.
 
         Returns
         -------
@@ -149,7 +168,8 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         """
         started = time.perf_counter()
         self._check_parameters()
-        previous = copy.copy(self) if self.warm_start and self.__sklearn_is_fitted__() else None
+        previous = self._to_continue()
+        self._forget("_trained_on", *self._optional_fitted)
         peers = order.peers if order else ALONE
         with self._model_kind.open(self.device, self.n_jobs, peers) as backend:
             if isinstance(X, CodeFile):
@@ -166,9 +186,15 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
             self._seed_matters = self._draws(eval_set) or (previous is not None and previous._seed_matters)
             costs = self._checked_costs(encoder)
             booster = self._make_booster(encoder, sample, previous)
+            if self.calibration is not None:
+                self._link_to_calibrate(f"calibration={self.calibration!r}")  # before anything takes time
             training, usable = self._train(backend, booster, sample, evaluation, encoder, costs, previous, started)
-        self._store(training, backend)
-        remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
+            if order is None and not isinstance(X, CodeFile):
+                self._remember_rows(sample)
+            self._store(training, backend)
+            remarks = [] if usable or len(encoder.classes) == 1 else [NO_COLUMN]
+            if self.calibration is not None and usable and training.reason != "interrupted":
+                remarks += self._calibrate_in_fit(backend, sample, evaluation, encoder)
         if costs is not None and len(costs) > 1 and not costs.any(axis=1).all():
             free = encoder.classes[~costs.any(axis=1)]
             remarks.append(f"missing the classes {shown(free)} costs nothing: their rows of the cost matrix are zero")
@@ -230,13 +256,16 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
         self, backend: Backend, sample: Sample, eval_set: Any, encoder: LabelEncoder
     ) -> tuple[Sample, dict[str, Sample]]:
         """Return the training set and the evaluation sets by name: the caller's, or a hold-out of the training set."""
-        sets = evaluation_tuples(eval_set)
-        evaluation = {}
-        for i, (X, y, sample_weight) in enumerate(sets):
-            name = f"eval_set[{i}]" if isinstance(eval_set, list) else "eval_set"
+        sets = evaluation_entries(eval_set)
+        evaluation: dict[str, Sample] = {}
+        for i, entry in enumerate(sets):
+            name, set_name = f"eval_set[{i}]" if isinstance(eval_set, list) else "eval_set", f"valid_{i}" if i else "valid"
+            if isinstance(entry, CodeFile):
+                evaluation[set_name] = watched_sample(self, entry, encoder, name)
+                continue
+            X, y, sample_weight = entry
             may_be_empty = backend.peers.size > 1
             matrix = to_backend(backend, self._matrix(X, reset=False, name=f"X of {name}", may_be_empty=may_be_empty))
-            set_name = f"valid_{i}" if i else "valid"
             evaluation[set_name] = evaluation_sample(matrix, y, sample_weight, encoder, name, backend.peers)
         if sets or not self.early_stopping:
             return sample, evaluation
@@ -245,17 +274,10 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
 
     def _draws(self, eval_set: Any) -> bool:
         """Whether training draws anything at random, or has a seed to draw with."""
-        holds_out = bool(self.early_stopping) and not evaluation_tuples(eval_set)
+        holds_out = bool(self.early_stopping) and not evaluation_entries(eval_set)
+        holds_out |= self.calibration == "cv" or (self.calibration == "holdout" and not self.early_stopping)
         takes_parts = any(getattr(self, name, 1.0) != 1.0 for name in ("subsample", "max_features"))
         return self.random_state is not None or holds_out or takes_parts
-
-    def _stopping(self) -> Stopping | None:
-        """Return the early-stopping rule."""
-        if not self.early_stopping:
-            return None
-        if isinstance(self.early_stopping, str) and self.early_stopping == "patience":
-            return Patience(self.n_iter_no_change or DEFAULT_PATIENCE)
-        return SmoothedError(self.n_iter_no_change)
 
     def _checked_costs(self, encoder: LabelEncoder) -> Floats | None:
         """Return the cost matrix to train by in the order of the classes, if there is one."""
@@ -270,6 +292,14 @@ class BoostingClassifier(TrainingParameters, Predictor, Exports, ClassifierMixin
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_own_parameters()
+
+    def _to_continue(self) -> Self | None:
+        """Return the model that a fit is to continue, if it is; a ValueError if it cannot be."""
+        if not (self.warm_start and self.__sklearn_is_fitted__()):
+            return None
+        if "n_averaged_" in vars(self):
+            raise ValueError("warm_start=True cannot continue an average of models: continue each of them, and average again")
+        return copy.copy(self)
 
     def _check_continuation(self, previous: Self, encoder: LabelEncoder) -> None:
         """Refuse to continue a model that this training set and these parameters do not fit."""

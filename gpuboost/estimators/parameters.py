@@ -21,6 +21,9 @@ from gpuboost.inputs.parameters import (
     check_share,
 )
 from gpuboost.progress import Progress
+from gpuboost.stopping import Patience, SmoothedError, Stopping
+
+DEFAULT_PATIENCE = 50
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -56,8 +59,14 @@ class TrainingParameters(Parameters):
         "smoothed" (also True) keeps the number of rounds with the lowest mean validation error over the last fifth of them (eq.
         15 of the AdaBoost.MH paper), and never fewer than 51 where more than 50 rounds are run. "patience" keeps the first one
         with the lowest validation error: the rule, with ``n_iter_no_change``, for a model that overfits within a few rounds.
+    calibration : {"holdout", "cv"} or None, default None
+        How `predict_proba` gets a temperature, by which the scores are divided: after many rounds a model is far surer than it
+        is right. "holdout" fits it to the rows that early stopping looks at; without early stopping it trains a second model
+        without ``validation_fraction`` of the rows, which takes as long as the first, for its scores of these. "cv" trains five
+        more, each without a fifth of the rows. The trees are those of the model without calibration, and so are all labels.
+        The method `calibrate` fits it to rows of your own.
     validation_fraction : float, default 0.1
-        The share of the rows that early stopping holds out, class by class, if there is no ``eval_set``.
+        The share of the rows that early stopping and calibration hold out, class by class, if there is no ``eval_set``.
     n_iter_no_change : int or None, default None
         Early stopping ends the training after that many rounds without a lower (smoothed) error. None: never for "smoothed", as
         in the paper; 50 for "patience".
@@ -81,6 +90,7 @@ class TrainingParameters(Parameters):
     max_bins: int = 255
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     early_stopping: bool | Literal["smoothed", "patience"] = False
+    calibration: Literal["holdout", "cv"] | None = None
     validation_fraction: float = 0.1
     n_iter_no_change: int | None = None
     random_state: int | np.random.Generator | np.random.RandomState | None = None
@@ -96,6 +106,8 @@ class TrainingParameters(Parameters):
         check_integer("max_bins", self.max_bins, 2, 255)
         check_class_weight(self.class_weight)
         check_between("validation_fraction", self.validation_fraction, 1)
+        if self.calibration is not None:
+            check_choice("calibration", self.calibration, ("holdout", "cv"))
         if isinstance(self.early_stopping, str):
             check_choice("early_stopping", self.early_stopping, ("smoothed", "patience"))
         else:
@@ -109,6 +121,14 @@ class TrainingParameters(Parameters):
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
         check_bool("warm_start", self.warm_start)
         check_callables("callbacks", self.callbacks)
+
+    def _stopping(self) -> Stopping | None:
+        """Return the early-stopping rule."""
+        if not self.early_stopping:
+            return None
+        if isinstance(self.early_stopping, str) and self.early_stopping == "patience":
+            return Patience(self.n_iter_no_change or DEFAULT_PATIENCE)
+        return SmoothedError(self.n_iter_no_change)
 
 
 class SamplingParameters(Parameters):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.array_types import Floats
 from gpuboost.backends.base import Backend
-from gpuboost.binning import BinMapper
+from gpuboost.binning import BinMapper, ComputedMatrix
 from gpuboost.costs.matrix import check_cost_matrix, least_cost
 from gpuboost.costs.metrics import mean_cost, refuse_many_labels
 from gpuboost.ensemble import Ensemble
@@ -23,7 +23,7 @@ from gpuboost.inputs.containers import Blocks
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
 from gpuboost.inputs.weights import row_weights
-from gpuboost.links import Link, independent, normalised
+from gpuboost.links import ClassSigmoids, Link, Tempered, independent, normalised
 from gpuboost.messages import warn
 
 BLOCK_BYTES = 64 << 20
@@ -49,6 +49,15 @@ class Predictor:
     _seed: int
     _seed_matters: bool = True
     """Whether anything was drawn, or will be if the same training goes on."""
+    _optional_fitted: ClassVar[tuple[str, ...]] = (
+        "temperature_",
+        "class_sigmoids_",
+        "exit_lead_",
+        "exit_every_",
+        "exit_bound_",
+        "n_averaged_",
+    )
+    """Fitted attributes that a model may have, and that a model file keeps."""
 
     @property
     def _model_kind(self) -> type[Model]:
@@ -64,9 +73,18 @@ class Predictor:
         """
         return None
 
+    def _fitted_link(self, n_classes: int) -> Link | None:
+        """Return the link of the algorithm with the temperature, or the sigmoids, that the model has been given."""
+        fitted = vars(self)
+        if "class_sigmoids_" in fitted:
+            scales, offsets = fitted["class_sigmoids_"].tolist()
+            return ClassSigmoids(tuple(scales), tuple(offsets))
+        link = self._link(n_classes)
+        return link.tempered(fitted["temperature_"]) if isinstance(link, Tempered) and "temperature_" in fitted else link
+
     def _log_probabilities(self, scores: Floats) -> Floats:
         """Return the logarithms of the class probabilities, shape (n_rows, n_classes); rows need not sum to 1."""
-        link = self._link(scores.shape[1])
+        link = self._fitted_link(scores.shape[1])
         if link is None:
             raise TypeError(f"{type(self).__name__} must define _link or _log_probabilities")
         return link.log_probabilities(scores)
@@ -97,9 +115,9 @@ class Predictor:
         gains = self._trees("feature_importances_").ensemble.feature_gains(self.n_features_in_)
         return gains / (gains.sum() or 1.0)
 
-    def _set_trees(self, bin_mapper: BinMapper, ensemble: Ensemble) -> None:
-        """Make trees from a file the model."""
-        self._model = TreeModel(bin_mapper, ensemble)
+    def _set_model(self, **parts: Any) -> None:
+        """Make what comes from a file the model."""
+        self._model = self._model_kind(**parts)
 
     def _trees(self, attribute: str) -> TreeModel:
         """Return the model of trees that an attribute belongs to; raise an AttributeError if there is none."""
@@ -109,7 +127,7 @@ class Predictor:
         kind = type(self).__name__
         if model is None:
             raise AttributeError(f"{kind!r} object has no attribute {attribute!r}")
-        raise AttributeError(f"a {kind} that boosts a regressor has no {attribute}, but estimators_")
+        raise AttributeError(model.without_trees.format(kind=kind, attribute=attribute))
 
     # ---- rows to labels ----------------------------------------------------------------------------------------------------
 
@@ -316,7 +334,12 @@ def take_over(estimator: Any, fitted: Any) -> None:
 
 
 def to_backend(backend: Backend, matrix: Any) -> Any:
-    """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be."""
+    """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be.
+
+    One that is to be computed is computed on the backend.
+    """
+    if isinstance(matrix, ComputedMatrix):
+        return matrix.on(backend)
     return matrix if backend.reads_device_arrays else to_host(matrix)
 
 

@@ -48,10 +48,10 @@ class StreamFit:
         self.started, self.recycle, self.is_stream = time.perf_counter(), True, False
         self.reader: ExampleReader | None = None
         self.estimator = estimator
-        is_continued = estimator.warm_start and estimator.__sklearn_is_fitted__()
-        self.previous: Any = copy.copy(estimator) if is_continued else None
-        if not is_continued:
+        self.previous: Any = estimator._to_continue()
+        if self.previous is None:
             estimator._seed = draw_seed(estimator.random_state)
+        estimator._forget("_trained_on", *estimator._optional_fitted)
         estimator._seed_matters = True
 
     def from_arrays(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> list[str]:
@@ -63,6 +63,8 @@ class StreamFit:
         self._set_classes(encoder)
         with estimator._model_kind.open(estimator.device, estimator.n_jobs) as backend:
             sample, evaluation = estimator._evaluation(backend, sample, eval_set, encoder)
+            self._check_calibration(evaluation)
+            estimator._remember_rows(sample)
             if estimator.draw in ("resample", "all"):
                 return self._train_on_set(backend, sample, evaluation, encoder)
             rows = sample.X if len(sample.rows) == len(sample.X) else sample.X[sample.rows]
@@ -93,8 +95,18 @@ class StreamFit:
             encoder = self._classes_of(head, classes)
             self._set_classes(encoder)
             _, evaluation = estimator._evaluation(backend, None, eval_set, encoder)
+            self._check_calibration(evaluation)
             multipliers = _class_multipliers(estimator.class_weight, encoder)
             return self._train(backend, (_labelled(step, encoder, multipliers) for step in steps), evaluation, encoder)
+
+    def _check_calibration(self, evaluation: dict[str, Sample]) -> None:
+        """Refuse a calibration that would have to train again on other rows of the stream."""
+        asked = self.estimator.calibration
+        if asked == "cv" or (asked and not (evaluation and self.estimator.early_stopping)):
+            raise ValueError(
+                f"calibration={asked!r} would train FilterBoostClassifier more than once: use early_stopping with "
+                'calibration="holdout", which then takes the rows that early stopping looks at, or the method calibrate'
+            )
 
     def _reader(self, source: Source) -> ExampleReader:
         """Return a reader that begins where the model that is continued has stopped."""
@@ -200,6 +212,8 @@ class StreamFit:
         kept = f"{len(training.rounds)} rounds; the model keeps them"
         if training.reason == "interrupted":
             return [f"interrupted after {kept}"]
+        if estimator.calibration is not None:
+            estimator._calibrate_in_fit(backend, next(iter(evaluation.values())), evaluation, encoder)
         return [f"{training.reason}, after {kept}"] if training.reason.startswith("the source failed") else []
 
 

@@ -26,8 +26,10 @@ class Exports(Exportable):
             - "multi_label": whether the classes do not exclude each other;
             - "features": the names of the columns, x0, x1, ... if they had none;
             - "probabilities": how they follow from the scores, or None if there are none. {"link": "softmax", "divisor": d} is
-              ``exp(F_k / d)``, {"link": "sigmoid", "scale": s, "offset": o} is ``1 / (1 + exp(o - s F_k))``; unless
-              ``multi_label``, both are divided by their sum over the classes;
+              ``exp(F_k / d)``, {"link": "sigmoid", "scale": s, "offset": o} is ``1 / (1 + exp(o - s F_k))``, and
+              {"link": "class-sigmoids", "scales": [...], "offsets": [...]} the same with numbers for each class. Unless
+              ``multi_label``, what is above that of the predicted class is lowered to it, and all are divided by their sum. A
+              temperature is in the numbers already;
             - "rounds": for each round of boosting its list of trees; a tree is {"nodes": [...]}, a node either {"feature",
               "name", "less_than", "missing", "left", "right"} or {"leaf": [one number a class]}.
 
@@ -117,7 +119,8 @@ class Exports(Exportable):
             `ABCBoostClassifier`, `LogitBoostClassifier` and `MartClassifier` ("softmax", computed in Treelite's way, equal to
             1e-6), and of multi-label `AdaBoostMHClassifier` ("sigmoid"). For the other classifiers Treelite has no
             postprocessor, and the result is the scores ("identity"); "probabilities" of `to_dict` says how to make
-            probabilities of them, as below.
+            probabilities of them, as below. So it is for classifiers with a temperature, of which only the multi-label ones
+            have a postprocessor, and a warning says so.
 
         Raises
         ------

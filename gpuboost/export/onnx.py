@@ -90,7 +90,7 @@ def _value(name: str, dtype: np.dtype[Any], shape: list[int | None]) -> Any:
 def _predictions(graph: Graph, model: Model, labels: NDArray[Any], scores: Tensor) -> dict[str, np.dtype[Any]]:
     """Add what is made of the scores. Return the dtypes of all outputs."""
     double, n_classes = np.dtype(np.float64), len(labels)
-    link = model._link(n_classes)
+    link = model._fitted_link(n_classes)
     outputs = {"label": np.dtype(np.int64) if model.multi_label_ else labels.dtype}
     if model.multi_label_:
         predicted = graph.node("Greater", scores, 0.0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuboost.exactmath import EXP_COEFFICIENTS, LN2_HIGH, LN2_INVERSE, LN2_LOW, LOG_COEFFICIENTS, SQRT_HALF
 from gpuboost.export.onnx_graph import Tensor, columns, where
-from gpuboost.links import SMALLEST, Link, Softmax
+from gpuboost.links import SMALLEST, ClassSigmoids, Link, Softmax
 
 LARGEST_HALF = 600
 """Beyond what half of an exponent in `exp` can be."""
@@ -23,14 +23,18 @@ ONE_STEP = 2.0**-53 * (1 + 2.0**-52)
 
 def log_probabilities(link: Link, scores: Tensor) -> Tensor:
     """`Link.log_probabilities`."""
-    return scores / float(link.divisor) if isinstance(link, Softmax) else log_sigmoid(link.scale * scores - link.offset)
+    if isinstance(link, Softmax):
+        return scores / float(link.divisor)
+    if isinstance(link, ClassSigmoids):
+        return log_sigmoid(scores * np.array([link.scales]) - np.array([link.offsets]))
+    return log_sigmoid(link.scale * scores - link.offset)
 
 
 def normalised(log_p: Tensor, predicted: Tensor, n_classes: int) -> Tensor:
     """`gpuboost.links.normalised`; ``predicted`` has the shape (n_rows, 1)."""
     node = log_p.graph.node
     axis = np.array([1])
-    p = exp(log_p - node("ReduceMax", log_p, axis, keepdims=1))
+    p = exp(node("Min", log_p - node("GatherElements", log_p, predicted, axis=1), 0.0))
     total = node("Gather", node("CumSum", p, np.array(1)), np.array([n_classes - 1]), axis=1)  # added in class order
     p = node("Max", p / total, SMALLEST)
     first = node("ArgMax", p, axis=1, keepdims=1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuboost.export.trees import Model, RealTree, exported_ensemble, feature_names, real_trees
 from gpuboost.inputs.label_values import python_labels
-from gpuboost.links import Link, Softmax
+from gpuboost.links import ClassSigmoids, Link, Softmax
 from gpuboost.registry import __version__
 
 READING = [
@@ -36,7 +36,7 @@ def to_dict(model: Model) -> dict[str, Any]:
         "class_dtype": str(model.classes_.dtype),
         "multi_label": bool(model.multi_label_),
         "features": names,
-        "probabilities": _link(model._link(len(model.classes_))),
+        "probabilities": _link(model._fitted_link(len(model.classes_))),
         "rounds": [trees[first:stop] for first, stop in pairwise(offsets)],
     }
 
@@ -48,11 +48,11 @@ def _text(label: Any) -> str:
 def _link(link: Link | None) -> dict[str, Any] | None:
     if link is None:
         return None
-    return (
-        {"link": "softmax", "divisor": link.divisor}
-        if isinstance(link, Softmax)
-        else {"link": "sigmoid", "scale": link.scale, "offset": link.offset}
-    )
+    if isinstance(link, Softmax):
+        return {"link": "softmax", "divisor": link.divisor}
+    if isinstance(link, ClassSigmoids):
+        return {"link": "class-sigmoids", "scales": list(link.scales), "offsets": list(link.offsets)}
+    return {"link": "sigmoid", "scale": link.scale, "offset": link.offset}
 
 
 def _tree(tree: RealTree, names: list[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from gpuboost.export.trees import Model, RealTree, feature_names, real_trees
 from gpuboost.extras import load
 from gpuboost.links import Sigmoid, Softmax
+from gpuboost.messages import warn
 from gpuboost.registry import __version__
 
 
@@ -45,11 +46,13 @@ def _postprocessor(model: Model, n_classes: int) -> Any:
     """Return the one that makes probabilities of the scores, or one that returns the scores."""
     from treelite.model_builder import PostProcessorFunc
 
-    link = model._link(n_classes)
+    link = model._fitted_link(n_classes)
     if n_classes > 1 and link == Softmax() and not model.multi_label_:
         return PostProcessorFunc("softmax")
     if model.multi_label_ and isinstance(link, Sigmoid) and link.offset == 0:
         return PostProcessorFunc("sigmoid", sigmoid_alpha=link.scale)
+    if link != model._link(n_classes):
+        warn("Treelite has no postprocessor for the calibration of this model: it returns the scores, not the probabilities")
     return PostProcessorFunc("identity" if model.multi_label_ or n_classes == 1 else "identity_multiclass")
 
 

@@ -202,15 +202,56 @@ def split_off(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sampl
     ValueError
         If no row can be held out, since every class has one row.
     """
-    stratum = sample.target if sample.target.ndim == 1 else np.zeros(len(sample.rows), np.int64)
-    n_strata = sample.peers.max(np.array([stratum.max(initial=0)]), "strata")[0] + 1
-    sizes = sample.peers.sum(np.bincount(stratum, minlength=n_strata), "rows by class")
+    stratum = _strata(sample)
+    sizes = _sizes(sample, stratum)
     held = np.minimum(np.floor(fraction * sizes + 0.5).astype(np.int64), np.maximum(sizes - 1, 0))
     if not held.any():
         held[sizes.argmax()] = min(1, int(sizes.max()) - 1)
     if not held.any():
-        raise ValueError("early_stopping needs rows to hold out, but every class has only one; pass an eval_set")
+        raise ValueError("there are no rows to hold out: every class has only one; pass an eval_set")
     agree(sample.peers, "rows to hold out", held)
     order = sample.row_order
     is_held = order.largest(order.random([seed, 0, HOLD_OUT]), held, stratum)
     return sample.subset(np.flatnonzero(~is_held)), sample.subset(np.flatnonzero(is_held))
+
+
+def folds(sample: Sample, n_folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+    """Divide the rows, class by class, into folds; return the other rows and the rows of each fold.
+
+    By the numbers of `split_off`. One row of each class is in no fold, so that every training set has all classes; a fold
+    without rows is left out.
+
+    Raises
+    ------
+    ValueError
+        If every class has only one row.
+    """
+    stratum, order = _strata(sample), sample.row_order
+    sizes = _sizes(sample, stratum)
+    numbers = order.random([seed, 0, HOLD_OUT])
+    # The rows with the largest numbers of each class: those of the first fold, of the first two, ...
+    ends = [np.maximum(sizes - 1, 0) * (fold + 1) // n_folds for fold in range(n_folds)]
+    agree(sample.peers, "rows of the folds", np.array(ends))
+    if not ends[-1].any():
+        raise ValueError("there are no rows to hold out: every class has only one")
+    pairs, before = [], np.zeros(len(sample.rows), bool)
+    for n_held, n_before in zip(ends, [np.zeros_like(sizes), *ends], strict=False):
+        if (n_held > n_before).any():
+            up_to_here = order.largest(numbers, n_held, stratum)
+            is_held = up_to_here & ~before
+            pairs.append((sample.subset(np.flatnonzero(~is_held)), sample.subset(np.flatnonzero(is_held))))
+            before = up_to_here
+    return pairs
+
+
+def _strata(sample: Sample) -> NDArray[np.int64]:
+    """Return what a part of the rows is drawn from one by one: the class, or nothing in a multi-label problem."""
+    stratum: NDArray[np.int64] = sample.target if sample.target.ndim == 1 else np.zeros(len(sample.rows), np.int64)
+    return stratum
+
+
+def _sizes(sample: Sample, stratum: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows of each stratum on all workers."""
+    n_strata = sample.peers.max(np.array([stratum.max(initial=0)]), "strata")[0] + 1
+    sizes: NDArray[np.int64] = sample.peers.sum(np.bincount(stratum, minlength=n_strata), "rows by class")
+    return sizes

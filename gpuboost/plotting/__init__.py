@@ -39,6 +39,7 @@ KINDS = {
     "learning-curves": Kind("learning_curves", "loss, error, cost and edge by rounds", from_history=True),
     "confusion": Kind("confusion", "true classes against predicted ones", needs_data=True),
     "costs": Kind("costs", "the cost matrix beside the confusion matrix", needs_data=True),
+    "reliability": Kind("reliability", "how often it is right where it is that sure", needs_data=True),
     "importances": Kind("importances", "the columns that matter most"),
     "tree": Kind("tree", "one tree with its thresholds and votes"),
     "base-classes": Kind("base_classes", "ABC-Boost: the base class of every round", from_history=True),

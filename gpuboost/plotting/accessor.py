@@ -210,6 +210,37 @@ class Plots(HistoryPlots):
 
         return costs(self._model, X, y, cost_matrix, sample_weight, min_cost)
 
+    def reliability(self, X: Any, y: Any, *, sample_weight: Any = None, n_bins: int = 15, ax: Any = None) -> Axes:
+        """Draw how often the model is right against how sure it is, in bins of the predicted class's probability.
+
+        Points below the diagonal say that it is surer than it is right: see `calibrate`. The title has the expected calibration
+        error, the mean distance from the diagonal. In a multi-label problem every class of a row counts for itself.
+
+        Parameters
+        ----------
+        X : array-like, data frame or device array, shape (n_rows, n_features)
+            Rows that the model was neither trained nor calibrated on.
+        y : array-like, shape (n_rows,) or (n_rows, n_classes)
+            Labels. One that is no class counts as predicted wrong.
+        sample_weight : array-like, shape (n_rows,), optional
+        n_bins : int, default 15
+            Of equal width.
+        ax : matplotlib Axes, optional
+            A new figure if not given.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the data are not usable, or the model has no probabilities.
+        """
+        from gpuboost.plotting.reliability import reliability
+
+        return reliability(self._model, X, y, sample_weight, n_bins, ax)
+
     def importances(self, ax: Any = None, *, top: int = 20) -> Axes:
         """Draw the columns with the largest ``feature_importances_`` as bars, in percent.
 
@@ -275,7 +306,8 @@ class Plots(HistoryPlots):
     ) -> Axes:
         """Draw the predicted class over two columns; the stronger the colour, the higher its probability.
 
-        The title says at what the other columns are fixed.
+        The title says at what the other columns are fixed. In the map of a `LocalizedSimilaritiesClassifier` of two columns the
+        training points that it compares rows with have rings around them.
 
         Parameters
         ----------

@@ -16,12 +16,18 @@ from gpuboost.backends.sharded import ShardedBackend
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster
+from gpuboost.boosters.colouring import Colourings
+from gpuboost.boosters.comparison.adaboost_ecc import AdaBoostECC
+from gpuboost.boosters.comparison.adaboost_mr import AdaBoostMR
+from gpuboost.boosters.comparison.aoso_logitboost import AOSOLogitBoost
+from gpuboost.boosters.comparison.one_vs_all import OneVsAll
 from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.rebel import Rebel
 from gpuboost.boosters.samme import SAMME
 from gpuboost.boosters.sampling import Sampling
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
+from gpuboost.learners.single_label_tree import SingleLabelTree
 from gpuboost.peers.base import Peers
 from gpuboost.peers.rows import RowOrder
 from gpuboost.peers.threads import run_workers
@@ -41,6 +47,10 @@ BOOSTERS: dict[str, Booster[Any]] = {
     "rebel sampled": Rebel(max_depth=2, sampling=replace(SAMPLED, weight_trim=0.8)),
     "mart": ABCBoost("mart", None, 1, None, 4, 2, 0.1, sampling=SAMPLED),
     "abc-logitboost": ABCBoost("logit", "search", 2, None, 4, 1, 0.1),
+    "one-vs-all": OneVsAll(AdaBoostMH(HammingTree(3), "uniform")),
+    "adaboost-mm": AdaBoostMR(SingleLabelTree(5), sampling=SAMPLED),
+    "adaboost-ecc": AdaBoostECC(HammingTree(4), colourings=Colourings(3, 0, (np.array([1, -1, -1], np.int8),))),
+    "aoso-logitboost": AOSOLogitBoost(4, 2, 0.3, SAMPLED),
 }
 DATA = {
     "plain": blobs(n_rows=90, n_features=5, n_classes=3, seed=0),

@@ -90,8 +90,9 @@ def test_other_arguments_are_errors_of_the_class(kind: Any) -> None:
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_all_have_the_shared_parameters(kind: Any) -> None:
     has = set(inspect.signature(kind).parameters)
-    drawn = kind is gpuboost.FilterBoostClassifier  # its rounds are samples already
-    assert names(TrainingParameters, *(() if drawn else (SamplingParameters,))) < has
+    # The rounds of FilterBoost are samples already, those of similarities grow no trees.
+    no_samples = kind in (gpuboost.FilterBoostClassifier, gpuboost.LocalizedSimilaritiesClassifier)
+    assert names(TrainingParameters, *(() if no_samples else (SamplingParameters,))) < has
     assert ("pruning" in has) == ("min_weight_fraction_leaf" in has) == issubclass(kind, GrowthParameters)
 
 
@@ -114,8 +115,9 @@ def test_the_documented_attributes_are_there(kind: Any) -> None:
     X, y = pd.DataFrame({"width": [0.0, 1.0, 2.0, 3.0, 0.0, 3.0]}), [0, 0, 1, 1, 0, 1]
     model = kind(n_estimators=2, device="numpy").fit(X, y)
     there = {name for name in dir(model) if re.fullmatch(r"[a-z]\w*[a-z]_", name) and hasattr(model, name)}
-    documented = set(entries(divided(kind.__doc__)[1]["Attributes"]))
-    assert documented - {"estimators_"} == there  # those of regressors
+    documented = {name for entry in entries(divided(kind.__doc__)[1]["Attributes"]) for name in entry.split(", ")}
+    assert documented - {"estimators_", *kind._optional_fitted} == there  # the former are of regressors
+    assert set(kind._optional_fitted) <= documented
 
 
 def test_every_estimator_says_what_is_like_it() -> None:

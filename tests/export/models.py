@@ -43,6 +43,10 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "filterboost": (FilterBoostClassifier(n_estimators=15, examples_per_round=200, random_state=0), NAMES),
     "mart": (MartClassifier(n_estimators=8), NAMES),
     "one class": (MartClassifier(n_estimators=8), ["only"] * 400),
+    "temperature": (AdaBoostMHClassifier(n_estimators=15, calibration="holdout", random_state=0), NAMES),
+    "mart, temperature": (MartClassifier(n_estimators=4, calibration="holdout", random_state=0), NAMES),
+    "multi-label, temperature": (AdaBoostMHClassifier(n_estimators=9, calibration="holdout", random_state=0), MANY),
+    "sigmoids": (AdaBoostMHClassifier(n_estimators=15, random_state=0), NAMES),
     "priors": (AdaBoostMHClassifier(), NAMES),
 }
 
@@ -52,7 +56,8 @@ def model(kind: str) -> Any:
     estimator, y = KINDS[kind]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that nothing can be learnt of one class, or from constant columns
-        return estimator.set_params(device="cpu", n_jobs=1).fit(np.ones_like(X) if kind == "priors" else X, y)
+        fitted = estimator.set_params(device="cpu", n_jobs=1).fit(np.ones_like(X) if kind == "priors" else X, y)
+        return fitted.calibrate(X, y, method="per-class") if kind == "sigmoids" else fitted
 
 
 def rows(fitted: Any, n: int) -> NDArray[np.float64]:

@@ -30,10 +30,15 @@ def predict(told: dict[str, Any], row: list[float]) -> tuple[list[float], Any, l
     label = [int(s > 0) for s in total] if told["multi_label"] else told["classes"][total.index(max(total))]
     if told["probabilities"] is None:
         return total, label, None
-    if told["probabilities"]["link"] == "softmax":
-        p = [math.exp((s - max(total)) / told["probabilities"]["divisor"]) for s in total]
+    link = told["probabilities"]
+    if link["link"] == "softmax":
+        p = [math.exp((s - max(total)) / link["divisor"]) for s in total]
     else:
-        p = [1 / (1 + math.exp(min(told["probabilities"]["offset"] - told["probabilities"]["scale"] * s, 700))) for s in total]
+        n = len(total)
+        scales, offsets = link.get("scales", [link.get("scale")] * n), link.get("offsets", [link.get("offset")] * n)
+        p = [1 / (1 + math.exp(min(o - a * s, 700))) for s, a, o in zip(total, scales, offsets, strict=True)]
+        if not told["multi_label"]:
+            p = [min(one, p[total.index(max(total))]) for one in p]
     return total, label, p if told["multi_label"] else [one / sum(p) for one in p]
 
 

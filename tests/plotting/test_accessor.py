@@ -21,6 +21,7 @@ DRAWN: dict[str, tuple[Any, ...]] = {
     "learning-curves": (),
     "confusion": flowers(),
     "costs": (*flowers(), COSTS),
+    "reliability": flowers(),
     "importances": (),
     "tree": (),
     "base-classes": (),

@@ -13,24 +13,29 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.divided import CpuDivided
 from gpuboost.backends.cpu.growth import CpuTrees
+from gpuboost.backends.cpu.loops import early_exit
+from gpuboost.backends.cpu.loops import rectangles as rectangle_loops
 from gpuboost.backends.cpu.loops import rows as row_loops
 from gpuboost.backends.cpu.loops.label_weights import weigh_labels
 from gpuboost.backends.cpu.loops.rows import EnsembleArrays, TreeArrays
 from gpuboost.backends.cpu.matrix import CpuMatrix
 from gpuboost.backends.cpu.one_hot import COUNT, WEIGHT, OneHot
+from gpuboost.backends.cpu.points import CpuPointPrimitives
 from gpuboost.backends.cpu.pruning.policy import Pruning
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
+from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
-from gpuboost.binning import Binned
+from gpuboost.binning import BinMapper, Binned, ComputedMatrix
 from gpuboost.ensemble import Ensemble
+from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree
 
 State = Floats | OneHot
 
 
-class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
+class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax, CpuPointPrimitives):
     """Every primitive as a compiled loop over rows or features.
 
     Parameters
@@ -65,6 +70,18 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
 
     def bin_block(self, values: Floats, cut_values: Floats, cut_offsets: IntArray, out: NDArray[np.uint8]) -> None:
         self.team.map(row_loops.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
+
+    def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> CpuMatrix:
+        if isinstance(X, ComputedMatrix):
+            return CpuMatrix.of_computed(mapper, X if rows is None else X.take(rows), self.bin_block)
+        matrix: CpuMatrix = super().encode(mapper, X, rows)
+        return matrix
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        out = np.empty((features.n_features, len(rows)), np.int32)
+        work = len(rows) * (len(features.corner) + 4 * features.shape.n_pixels)
+        self.team.map(rectangle_loops.rectangle_sums, len(rows), work, images, rows, features, out)
+        return out
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 
@@ -164,6 +181,18 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
         for rows, blocks in data.chunks():
             own = scores[rows]
             self.team.map(row_loops.predict, len(own), len(own) * work, blocks, trees, first, stop, own)
+
+    def predict_until(self, ensemble: Ensemble, data: CpuMatrix, scores: Floats, rule: ExitRule) -> NDArray[np.int32]:
+        e, left_at = ensemble, np.empty(len(scores), np.int32)
+        trees = EnsembleArrays(e.node_offset, e.leaf_offset, e.feature, e.cut, e.missing_left, e.left, e.right, e.values)
+        work = int(rule.trees[-1]) * (64 + scores.shape[1]) // 4
+        margins = np.ascontiguousarray(rule.margins)
+        for rows, blocks in data.chunks():
+            own, own_left = scores[rows], left_at[rows]
+            self.team.map(
+                early_exit.predict_until, len(own), len(own) * work, blocks, trees, rule.trees, margins, own, own_left
+            )
+        return left_at
 
     def add_scores(self, scores: Floats, leaf_index: NDArray[Any], values: Floats) -> None:
         self.team.map(row_loops.add_scores, len(scores), 2 * scores.size, scores, leaf_index, values)

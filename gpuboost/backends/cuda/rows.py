@@ -20,6 +20,7 @@ from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import launch
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.cuda.results import Pending, Results
+from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.ensemble import Ensemble
@@ -239,15 +240,44 @@ class CudaRows:
 
     def predict(self, ensemble: Ensemble, data: CudaMatrix, scores: GpuArray, first: int, stop: int) -> None:
         n_rows, n_classes = scores.shape
-        rows = TILE_ROWS
-        while rows > 8 and n_rows < rows * 4 * self.gpu.limits.n_multiprocessors:  # few rows: use the whole device all the same
-            rows //= 2
+        rows = self._rows_of_tile(n_rows)
         block = best_block(rows * n_classes)
         for start, end in slabs(ensemble, first, stop):
             nodes, roots = (self.gpu.put(array) for array in flat_trees(ensemble, start, end))
             values = self.put(ensemble.values[ensemble.leaf_offset[start] : ensemble.leaf_offset[end]])
             arguments = (nodes, roots, values, data.codes, scores, n_rows, end - start, n_classes, rows, PAIRS // rows)
             launch(self.gpu, "predict", (-(-n_rows // rows),), arguments, block=block)
+
+    def predict_until(self, ensemble: Ensemble, data: CudaMatrix, scores: GpuArray, rule: ExitRule) -> GpuArray:
+        n_rows, n_classes = scores.shape
+        left_at = self.put(np.full(n_rows, -1, np.int32))
+        margins, stops = np.ascontiguousarray(rule.margins), [0, *rule.trees.tolist()]
+        strides = [0 if length == 1 else stride // 8 for length, stride in zip(margins.shape, margins.strides, strict=True)]
+        on_device, rows = self.put(margins), self._rows_of_tile(n_rows)
+        for first, end in exit_slabs(ensemble, stops):
+            start = stops[first]
+            nodes, roots = (self.gpu.put(array) for array in flat_trees(ensemble, start, stops[end]))
+            values = self.put(ensemble.values[ensemble.leaf_offset[start] : ensemble.leaf_offset[stops[end]]])
+            own_stops = self.put(np.array(stops[first + 1 : end + 1], np.int32) - np.int32(start))
+            sizes = {
+                "n_rows": n_rows,
+                "n_classes": n_classes,
+                "rows_per_tile": rows,
+                "n_checkpoints": end - first,
+                "first_checkpoint": first,
+                "ends": int(end == len(stops) - 1),
+                **dict(zip(("checkpoint_stride", "leader_stride", "other_stride"), strides, strict=True)),
+            }
+            arguments = (nodes, roots, values, data.codes, scores, own_stops, on_device, left_at, sizes)
+            launch(self.gpu, "predict_until", (-(-n_rows // rows),), arguments, block=best_block(rows * n_classes))
+        return left_at
+
+    def _rows_of_tile(self, n_rows: int) -> int:
+        """Return how many rows a block predicts together: with few rows less, to use the whole device all the same."""
+        rows = TILE_ROWS
+        while rows > 8 and n_rows < rows * 4 * self.gpu.limits.n_multiprocessors:
+            rows //= 2
+        return rows
 
     def add_scores(self, scores: GpuArray, leaf_index: GpuArray, values: Floats) -> None:
         self.add_trees(scores, [leaf_index], [values])
@@ -331,6 +361,20 @@ def slabs(ensemble: Ensemble, first: int, stop: int) -> list[tuple[int, int]]:
         end = min(stop, max(first + 1, end))
         ranges.append((first, end))
         first = end
+    return ranges
+
+
+def exit_slabs(ensemble: Ensemble, stops: Sequence[int]) -> list[tuple[int, int]]:
+    """Divide checkpoints into ranges whose trees take about `SLAB_BYTES`, of one checkpoint at least.
+
+    ``stops`` are numbers of trees, beginning with 0; checkpoint c has the trees ``stops[c] .. stops[c + 1] - 1``.
+    """
+    size = (16 * ensemble.node_offset + 8 * ensemble.n_classes * ensemble.leaf_offset)[np.asarray(stops)]
+    ranges, first = [], 0
+    while first < len(stops) - 1:
+        end = int(np.searchsorted(size, size[first] + SLAB_BYTES, side="right")) - 1
+        ranges.append((first, max(first + 1, end)))
+        first = ranges[-1][1]
     return ranges
 
 

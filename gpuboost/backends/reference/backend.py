@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.criteria import CRITERIA
 from gpuboost.backends.divided import DividedGrowth, sibling
+from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.frontier import (
     BASELINE,
     CLOSED,
@@ -29,9 +31,11 @@ from gpuboost.backends.frontier import (
     new_nodes,
     root_bounds,
 )
+from gpuboost.backends.reference.points import NumpyPointPrimitives
 from gpuboost.backends.reference.softmax import NumpySoftmax
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import MISSING_CODE, Binned, BinnedMatrix
+from gpuboost.ensemble import Ensemble
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.tree import Tree
 
@@ -55,7 +59,7 @@ class Work:
     histograms: dict[tuple[int, int], IntArray] = field(default_factory=dict)
 
 
-class NumpyBackend(NumpySoftmax, DividedGrowth):
+class NumpyBackend(NumpyPointPrimitives, NumpySoftmax, DividedGrowth):
     """Every primitive in NumPy on the host."""
 
     device = "numpy"
@@ -289,6 +293,17 @@ class NumpyBackend(NumpySoftmax, DividedGrowth):
 
     def add_scores(self, scores: Floats, leaf_index: NDArray[Any], values: Floats) -> None:
         scores += values[leaf_index]
+
+    def predict_until(self, ensemble: Ensemble, data: BinnedMatrix, scores: Floats, rule: ExitRule) -> NDArray[np.int32]:
+        left_at, inside = np.full(len(scores), -1, np.int32), np.arange(len(scores))
+        for checkpoint, (first, stop) in enumerate(pairwise([0, *rule.trees.tolist()])):
+            for t in range(first, stop):
+                tree = ensemble.tree(t)
+                scores[inside] += tree.values[self.apply(tree, data)[inside]]
+            leaves = rule.leaves(scores[inside], checkpoint)
+            left_at[inside[leaves]] = checkpoint
+            inside = inside[~leaves]
+        return left_at
 
     def error(self, scores: Floats, target: NDArray[Any], units: IntArray) -> int:
         if target.ndim == 1:

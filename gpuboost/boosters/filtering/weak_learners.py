@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
@@ -14,6 +13,7 @@ from gpuboost.backends.label_weights import WEIGHT_BITS
 from gpuboost.backends.statistics import Stats
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
+from gpuboost.boosters.colouring import Colouring, Colourings
 from gpuboost.boosters.filtering.draw import Rows, sum_of_columns, sum_of_other_colour
 from gpuboost.fixedpoint import check_size
 from gpuboost.learners.base import VotingTree
@@ -21,7 +21,6 @@ from gpuboost.learners.class_tree import ClassTree
 from gpuboost.learners.grown_tree import GrownTree
 from gpuboost.learners.hamming_tree import HammingTree
 
-Colouring = NDArray[np.int8]
 Criterion = Literal["edge", "gini", "entropy"]
 
 
@@ -85,10 +84,7 @@ class ColourVotes:
     criterion: Criterion = "edge"
 
     def colouring(self, t: int) -> Colouring:
-        if self.given:
-            return self.given[(t - 1) % len(self.given)]
-        order = np.random.default_rng([self.seed, t]).permutation(self.n_classes)
-        return np.where(order < self.n_classes // 2, np.int8(-1), np.int8(1))
+        return Colourings(self.n_classes, self.seed, self.given).of_round(t)
 
     def numerators(self, q: IntArray, target: IntArray, colouring: Colouring | None) -> IntArray:
         assert colouring is not None  # algorithm 9: only labels of the other colour count

@@ -21,6 +21,7 @@ OPTIONS = {
     "sample_weight": "--weight",
     "cost_matrix": "--cost-matrix",
     "min_cost": "--min-cost",
+    "n_bins": "--bins",
     "top": "--top",
     "number": "--tree",
     "max_leaves": "--max-leaves",
@@ -36,12 +37,13 @@ SUMMARY = "\b\n" + "\n".join(f"{name:18}{kind.summary}" for name, kind in KINDS.
 @click.argument("source", metavar="MODEL|HISTORY")
 @click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
 @click.option("--out", required=True, metavar="FILE", help=f"Where to write the picture: {', '.join(SUFFIXES)}.")
-@click.option("--data", metavar="DATA", help="Labelled rows, for confusion, costs and decision-map.")
+@click.option("--data", metavar="DATA", help="Labelled rows, for confusion, costs, reliability and decision-map.")
 @click.option("--target", metavar="COL", help="The column of the labels; that of the training if not given.")
 @click.option("--target-file", metavar="FILE", help="The labels, if they are in a .npy file of their own.")
 @click.option("--weight", metavar="COL", help="A column of row weights.")
 @options.cost_option
 @click.option("--min-cost", is_flag=True, help="costs: draw the predictions of least expected cost.")
+@click.option("--bins", "n_bins", type=click.IntRange(min=1), metavar="N", help="reliability: how many bins.")
 @click.option("--what", metavar="NAME", help="learning-curves: loss, error, cost or edge alone.")
 @click.option("--smoothed", is_flag=True, help="learning-curves: the smoothed error (eq. 15 of Kégl 2014) and its best round.")
 @click.option("--tree", "number", type=int, metavar="N", help="tree: its number, from 0.")
