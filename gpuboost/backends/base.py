@@ -19,17 +19,16 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.array_types import Floats, IntArray
-from gpuboost.backends.early_exit import ExitsEarly
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights, label_weights
+from gpuboost.backends.scoring import ScoresRows
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
-from gpuboost.binning import BinMapper, Binned, bin_block
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import ALONE, Peers
 from gpuboost.tree import Tree
 
 
-class Backend(ExitsEarly, ABC):
+class Backend(ScoresRows, ABC):
     """What boosting needs of a device. See the module's docstring for the rules."""
 
     device: str
@@ -42,13 +41,6 @@ class Backend(ExitsEarly, ABC):
     """The workers that train together, each on a part of the rows, see `gpuboost.backends.sharded`."""
 
     # ---- moving data -------------------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def load(self, matrix: Binned) -> Device:
-        """Return ``matrix`` made ready for training and prediction on the device. It says its ``n_rows``.
-
-        A backend may leave a `gpuboost.binning.StoredMatrix` in its file, and read it anew whenever its codes are needed.
-        """
 
     @abstractmethod
     def put(self, array: NDArray[Any]) -> Device:
@@ -73,17 +65,6 @@ class Backend(ExitsEarly, ABC):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def bin_block(self, values: Floats, cut_values: Floats, cut_offsets: IntArray, out: NDArray[np.uint8]) -> None:
-        """Write the codes of a block of columns, see `gpuboost.binning.bin_block`."""
-        bin_block(values, cut_values, cut_offsets, out)
-
-    def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> Device:
-        """Return the codes of X, or of ``X[rows]``, ready for training and prediction: ``load(mapper.transform(X))``.
-
-        X is a host matrix of a real dtype, or an array that this backend reads where it is.
-        """
-        return self.load(mapper.transform(X, rows=rows, bin_block=self.bin_block))
 
     @abstractmethod
     def usable(self, data: Device) -> NDArray[np.bool_]:

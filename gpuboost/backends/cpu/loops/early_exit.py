@@ -44,7 +44,7 @@ def predict_until(
     Limit: the trees that are used; a row costs ``n_classes`` comparisons at a checkpoint.
     """
     n_blocks, width = blocks.shape[0], blocks.shape[2]
-    own = np.empty((max(1, 131072 // (n_blocks * width)), n_blocks * width), np.uint8)
+    own = np.empty((max(1, 32768 // (n_blocks * width)), n_blocks * width), np.uint8)
     inside = np.empty(len(own), np.int64)
     last = len(stops) - 1
     for begin in range(lo, hi, len(own)):
