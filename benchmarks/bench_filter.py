@@ -155,7 +155,7 @@ def memory_part(options: argparse.Namespace, store: Store) -> str:
 def rate_part(options: argparse.Namespace, store: Store) -> str:
     rate.rates(50_000, (10,), 1)  # compiles
     store.runs = []
-    for n_rows, trees in ((400_000, 100), (100_000, 1000)):
+    for n_rows, trees in ((200_000, 100), (40_000, 1000)):
         for run in rate.rates(n_rows, (trees,), options.repeats, options.classes):
             store.add(run)
     lines = [

@@ -1,9 +1,9 @@
-"""Draw the pictures of the README from real trainings: scikit-learn's digits, and poker hands.
+"""Draw the pictures of the README from real trainings: scikit-learn's digits, poker hands, and spirals.
 
     python benchmarks/make_pictures.py OUT
 
-writes OUT/learning-curves.svg, tree.svg, base-classes.svg and decision-map.png, in a few minutes. The same versions of gpuboost
-and matplotlib give the same bytes.
+writes OUT/learning-curves.svg, tree.svg, base-classes.svg, decision-map.png and training-points.png, in a few minutes. The same
+versions of gpuboost and matplotlib give the same bytes.
 """
 
 from __future__ import annotations
@@ -61,11 +61,25 @@ def decision_map(device: str) -> Any:
     return model.plot.decision_map(test, y_test)
 
 
+def training_points(device: str) -> Any:
+    """Localized similarities on two spirals, and the training points that they compare rows with."""
+    rng = np.random.default_rng(0)
+    y = np.arange(334) % 2
+    angle = 3 * np.pi * np.sqrt(rng.random(334)) + np.pi / 2
+    along = angle[:, None] * np.stack([np.cos(angle + np.pi * y), np.sin(angle + np.pi * y)], axis=1)
+    X = pd.DataFrame(along + 0.5 * rng.normal(size=along.shape), columns=["x", "y"])
+    options = {"algorithm": "localized-similarities", "scaling": "common", "n_estimators": 60, "random_state": 0}
+    return gpuboost.fit(X, np.array(["one spiral", "the other"])[y], device=device, **options).plot.decision_map(
+        X, np.array(["one spiral", "the other"])[y]
+    )
+
+
 PICTURES = {
     "learning-curves.svg": learning_curves,
     "tree.svg": tree,
     "base-classes.svg": base_classes,
     "decision-map.png": decision_map,
+    "training-points.png": training_points,
 }
 
 

@@ -31,12 +31,18 @@ if TYPE_CHECKING:
     from gpuboost.costs.metrics import cost_scorer, mean_cost, min_cost_labels
     from gpuboost.estimators import (
         ABCBoostClassifier,
+        AdaBoostECCClassifier,
+        AdaBoostM1Classifier,
         AdaBoostMHClassifier,
+        AdaBoostMRClassifier,
+        AOSOLogitBoostClassifier,
         BoostingClassifier,
         FilterBoostClassifier,
         GambleClassifier,
+        LocalizedSimilaritiesClassifier,
         LogitBoostClassifier,
         MartClassifier,
+        OneVsAllClassifier,
         OutputCodeClassifier,
         RebelClassifier,
         SAMMEClassifier,
@@ -47,8 +53,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ALGORITHMS",
     "ABCBoostClassifier",
+    "AOSOLogitBoostClassifier",
     "ActiveLearner",
+    "AdaBoostECCClassifier",
+    "AdaBoostM1Classifier",
     "AdaBoostMHClassifier",
+    "AdaBoostMRClassifier",
     "Checkpoint",
     "CodeFile",
     "CodeFileError",
@@ -57,9 +67,11 @@ __all__ = [
     "DeviceUnavailableError",
     "FilterBoostClassifier",
     "GambleClassifier",
+    "LocalizedSimilaritiesClassifier",
     "LogitBoostClassifier",
     "MartClassifier",
     "ModelFormatError",
+    "OneVsAllClassifier",
     "OutputCodeClassifier",
     "RebelClassifier",
     "SAMMEClassifier",
@@ -82,8 +94,10 @@ MODULES = (
     "ensemble",
     "estimators",
     "export",
+    "features",
     "learners",
     "plotting",
+    "similarities",
     "stopping",
     "streams",
     "training",
@@ -139,7 +153,7 @@ def fit(
         "auto", "cpu", "numpy", "cuda", "cuda:1" or a CUDA device number.
     sample_weight : array-like, shape (n_rows,), optional
     eval_set : tuple or list of tuples, optional
-        ``(X, y)`` or ``(X, y, sample_weight)``, watched during training.
+        ``(X, y)``, ``(X, y, sample_weight)`` or a `CodeFile`, watched during training.
     **params
         Parameters of the estimator, for instance ``n_estimators=500``, or ``calibration="holdout"`` for probabilities that can
         be believed: without it a model of many rounds is far surer than it is right.

@@ -50,7 +50,7 @@ it is up to ``parts`` times as large as ``m`` says, and its rounding is up to ``
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,15 +168,51 @@ def split_weights(weights: NDArray[np.float64], peers: Peers = ALONE) -> tuple[N
     extremes = np.array([weights.max(initial=0.0), -weights.min() if len(weights) else -np.inf])
     largest, smallest = (peers.max(extremes, "largest and smallest weight") * [1.0, -1.0]).tolist()
     agree(peers, "largest and smallest weight", largest, smallest)
-    if largest <= smallest * (MAX_REPEAT + 0.5):
-        ratio = weights / smallest
-        multiple = np.rint(ratio)
-        is_other = np.array([bool((np.abs(ratio - multiple) > 1e-12 * multiple).any())]).astype(np.uint8)
+    split = WeightSplit(smallest, largest, may_repeat(smallest, largest))
+    if split.are_repeats:
+        is_other = np.array([not are_multiples(weights, smallest)]).astype(np.uint8)
         has_others = bool(peers.max(is_other, "whether weights are multiples")[0])
         agree(peers, "whether weights are multiples", has_others)
-        if not has_others:
-            return multiple.astype(np.int32), np.ones(len(weights))
-    return np.ones(len(weights), np.int32), np.maximum(weights / largest, STATE_FLOOR)
+        split = split._replace(are_repeats=not has_others)
+    return split.of(weights)
+
+
+class WeightSplit(NamedTuple):
+    """How the weights of a set are split, see `split_weights`.
+
+    Attributes
+    ----------
+    smallest, largest : float
+    are_repeats : bool
+        Whether all weights are multiples of the smallest one.
+    """
+
+    smallest: float
+    largest: float
+    are_repeats: bool
+
+    def of(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return the integer and the real weights of some rows of the set."""
+        if self.are_repeats:
+            return np.rint(weights / self.smallest).astype(np.int32), np.ones(len(weights))
+        return np.ones(len(weights), np.int32), np.maximum(weights / self.largest, STATE_FLOOR)
+
+    def units(self, weights: NDArray[np.float64], n_rows: int) -> NDArray[np.int64]:
+        """Return the integer weights of some of the ``n_rows`` rows of the set, see `integer_weights`."""
+        frequency_weight, weight_scale = self.of(weights)
+        return frequency_weight.astype(np.int64) if self.are_repeats else real_units(weight_scale, real_bits(n_rows, 1))
+
+
+def may_repeat(smallest: float, largest: float) -> bool:
+    """Whether weights between these may all be multiples of the smallest one."""
+    return largest <= smallest * (MAX_REPEAT + 0.5)
+
+
+def are_multiples(weights: NDArray[np.float64], smallest: float) -> bool:
+    """Whether weights are integer multiples of a number, to 12 digits."""
+    ratio = weights / smallest
+    multiple = np.rint(ratio)
+    return not (np.abs(ratio - multiple) > 1e-12 * multiple).any()
 
 
 def row_counts(
@@ -222,7 +258,17 @@ def integer_weights(
     if not are_real:
         return frequency_weight.astype(np.int64)
     n_rows = int(peers.sum(np.array([len(weight_scale)]), "rows with real weights")[0])
-    bits = min(30, 62 - (n_rows * n_labels).bit_length())
+    bits = real_bits(n_rows, n_labels)
     agree(peers, "bits of real weights", bits)
+    return real_units(weight_scale, bits)
+
+
+def real_bits(n_rows: int, n_labels: int) -> int:
+    """Return the bits of the largest real weight as an integer, such that all can be summed."""
+    return min(30, 62 - (n_rows * n_labels).bit_length())
+
+
+def real_units(weight_scale: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
+    """Return real weights as integers, at least 1."""
     units = np.rint(weight_scale * 2.0**bits).astype(np.int64)
     return np.maximum(units, 1)

@@ -36,6 +36,12 @@ ALGORITHMS = {
     "rebel": Algorithm(
         "RebelClassifier", "gpuboost.estimators.rebel", "Appel et al. 2016", "mistakes with different costs: --cost-matrix"
     ),
+    "localized-similarities": Algorithm(
+        "LocalizedSimilaritiesClassifier",
+        "gpuboost.estimators.localized_similarities",
+        "Appel and Perona 2017",
+        "columns whose distances mean something, such as pixels and spectra; says which training points decide",
+    ),
     "mart": Algorithm(
         "MartClassifier", "gpuboost.estimators.abc_boost", "Friedman 2001", "gradient boosting: a regression tree a class"
     ),
@@ -53,6 +59,36 @@ ALGORITHMS = {
         "gpuboost.estimators.filterboost",
         "Bradley 2008",
         "rows that come in a stream, or are more than memory holds; says with a probability when an error is reached",
+    ),
+    "one-vs-all": Algorithm(
+        "OneVsAllClassifier",
+        "gpuboost.estimators.one_vs_all",
+        "Schapire & Singer 1999",
+        "for comparison: a binary AdaBoost for each class, K trees a round",
+    ),
+    "adaboost-m1": Algorithm(
+        "AdaBoostM1Classifier",
+        "gpuboost.estimators.adaboost_m1",
+        "Freund & Schapire 1997",
+        "for comparison: as samme, but it ends where a tree errs on half of the weight",
+    ),
+    "adaboost-mr": Algorithm(
+        "AdaBoostMRClassifier",
+        "gpuboost.estimators.adaboost_mr",
+        "Schapire & Singer 1999",
+        "for comparison: ranks a row's class above each other one; AdaBoost.M2, and .MM with learner=single-label",
+    ),
+    "adaboost-ecc": Algorithm(
+        "AdaBoostECCClassifier",
+        "gpuboost.estimators.adaboost_mr",
+        "Guruswami & Sahai 1999",
+        "for comparison: a binary tree a round for a random division of the classes; AdaBoost.OC with variant=oc",
+    ),
+    "aoso-logitboost": Algorithm(
+        "AOSOLogitBoostClassifier",
+        "gpuboost.estimators.aoso_logitboost",
+        "Sun et al. 2012",
+        "for comparison: as logitboost, with one tree a round, each leaf of which moves two classes of its own",
     ),
 }
 """In the order in which they are recommended."""

@@ -90,6 +90,12 @@ struct LossSizes {
     double coefficients[N_COEFFICIENTS];  // gpuboost.exactmath.LOG2_COEFFICIENTS
 };
 
+// What `rectangle_sums` reads and writes.
+struct RectangleSizes {
+    int n_rows, height, width, n_channels, n_features;
+    int n_bytes;  // of a pixel, 1 or 4
+};
+
 // What `weigh_labels` reads.
 struct LabelSizes {
     int n_rows, n_classes, first_row, madaboost;

@@ -29,6 +29,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "filterboost": {"algorithm": "filterboost", "max_leaf_nodes": 3, "examples_per_round": 40, "random_state": 5},
     "gamble": {"algorithm": "gamble", "max_leaf_nodes": 4, "learning_rate": "line-search"},
     "gamble, sampled": {"algorithm": "gamble", "max_leaf_nodes": 4, "subsample": 0.7, "random_state": 5},
+    "localized-similarities": {"algorithm": "localized-similarities", "max_bins": 64, "random_state": 5},
     "logitboost": {"algorithm": "logitboost", "max_leaf_nodes": 3, "class_weight": "balanced"},
     "mart": {"algorithm": "mart", "max_leaf_nodes": 3},
     "rebel": {"algorithm": "rebel"},

@@ -32,7 +32,7 @@ gpuboost.cli
 gpuboost
 gpuboost.demo gpuboost.doctor
 gpuboost.dask
-gpuboost.active
+gpuboost.active gpuboost.features
 gpuboost.estimators
 gpuboost.code_files
 gpuboost.export gpuboost.persistence gpuboost.plotting
@@ -46,7 +46,7 @@ gpuboost.learners
 gpuboost.devices
 gpuboost.backends.reference gpuboost.backends.cpu gpuboost.backends.cuda
 gpuboost.backends
-gpuboost.datasets gpuboost.ensemble gpuboost.links
+gpuboost.datasets gpuboost.ensemble gpuboost.similarities gpuboost.links gpuboost.rectangles
 gpuboost.tree gpuboost.binning
 gpuboost.by_name gpuboost.fixedpoint gpuboost.exactmath gpuboost.exactsum
 gpuboost.extras gpuboost.messages gpuboost.registry gpuboost.peers
@@ -159,6 +159,7 @@ def opened_backends(sources: dict[str, str]) -> list[str]:
         "frontier",
         "criteria",
         "label_weights",
+        "points",
     )
     allowed = tuple(f"gpuboost.backends.{part}" for part in neutral)
     return [

@@ -47,6 +47,17 @@ def test_scores_of_probabilities(bench: Any) -> None:
     assert found["rmse"] == pytest.approx(np.sqrt((0.2**2 + 0.6**2) / 2))
 
 
+@pytest.mark.parametrize("booster", ["AdaBoost", "AdaBoost-LOG"])
+def test_a_curve_ends_with_the_probabilities_of_the_model(bench: Any, booster: str) -> None:
+    runs, few = part("runs"), part("problems").drawn(part("problems").make_majority, 200, 0)
+    few = few._replace(X_test=few.X_test[:300], y_test=few.y_test[:300])
+    model, _ = runs.trained(few, **(runs.PAPER | runs.BOOSTERS[booster]), max_leaf_nodes=4, random_state=0, n_estimators=4)
+    curve = runs.curve_of(model, few)
+    assert [point["round"] for point in curve] == [1, 2, 3, 4]
+    for name, value in runs.scores_of(model.predict_proba(few.X_test), few.y_test).items():
+        assert curve[-1][name] == pytest.approx(value, rel=1e-12)
+
+
 def test_the_paper_on_few_rows(bench: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Runs are kept, and claims that lack runs say so."""
     few = part("problems").drawn(part("problems").make_majority, 400, 0)

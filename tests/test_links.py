@@ -26,6 +26,9 @@ CASES: dict[str, Any] = {
     **{name: getattr(gpuboost, entry.estimator)() for name, entry in gpuboost.ALGORITHMS.items()},
     "adaboost-mh, discrete": gpuboost.AdaBoostMHClassifier(variant="discrete"),
     "adaboost-mh, uniform": gpuboost.AdaBoostMHClassifier(initial_weights="uniform"),
+    "adaboost-mh, single-label": gpuboost.AdaBoostMHClassifier(learner="single-label", variant="discrete"),
+    "adaboost-mr, single-label": gpuboost.AdaBoostMRClassifier(learner="single-label"),
+    "adaboost-ecc, oc": gpuboost.AdaBoostECCClassifier(variant="oc", random_state=0),
     "filterboost": gpuboost.FilterBoostClassifier(n_estimators=2),  # the data choose nothing in its loss
     "abc-boost, mart": gpuboost.ABCBoostClassifier(loss="mart"),
     "samme, discrete": gpuboost.SAMMEClassifier(variant="discrete"),

@@ -38,6 +38,12 @@ def test_the_section_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     exec(file, names)
     whole = gpuboost.fit(X, label, n_estimators=3, device="numpy", random_state=0)
     assert names["model"].ensemble_.digest() == whole.ensemble_.digest()
+    encode, fit = (re.search(rf"`gpuboost ({start} .*?)`", SECTION) for start in ("encode rows/", "fit rows.codes"))
+    assert encode is not None
+    assert fit is not None
+    told(*shlex.split(encode[1]))
+    settings = ("--set", "n_estimators=3", "--set", "random_state=0")
+    assert told(*shlex.split(fit[1]), *NUMPY, *settings)["digest"] == whole.ensemble_.digest()
     exec(stream, names)
     command = re.search(r"`gpuboost (fit rows/ .*?)`", SECTION)
     assert command is not None

@@ -65,7 +65,8 @@ def at_round(run: Run, rounds: int) -> Run:
 def shown(numbers: np.ndarray, what: str) -> str:
     scale, digits = (100, 2) if what == "error" else (1, 3)
     unit = " %" if what == "error" else ""
-    return f"{scale * numbers.mean():.{digits}f} ± {scale * numbers.std():.{digits}f}{unit}"
+    spread = f" ± {scale * numbers.std():.{digits}f}" if len(numbers) > 1 else ""
+    return f"{scale * numbers.mean():.{digits}f}{spread}{unit}"
 
 
 def _all(parts: Sequence[tuple[bool, str]]) -> Finding:

@@ -59,6 +59,7 @@ def draw(runs: Sequence[Run], folder: Path, stem: str) -> list[Path]:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    matplotlib.rcParams |= {"svg.fonttype": "none", "path.simplify": True}  # letters as outlines are most of a file
     results, files = Results(runs), []
     for number, panels in FIGURES.items():
         panels = [p for p in panels if any((p.set_name, p.learner, b) in results.groups for b in p.boosters)]

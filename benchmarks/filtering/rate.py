@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,8 @@ def rates(n_rows: int, rounds: tuple[int, ...], repeats: int = 3, n_classes: int
     X, y = ForestRows(n_rows, n_classes, 1).rows(n_rows)
     found = []
     for t in sorted(rounds):
-        part = classifier(n_estimators=t, random_state=0).fit_stream(ForestRows(200_000, n_classes))
+        quick: dict[str, Any] = {"examples_per_round": 1000, "schedule": "constant"}
+        part = classifier(n_estimators=t, random_state=0, **quick).fit_stream(ForestRows(200_000, n_classes))
         ways: dict[str, Callable[[], int]] = {
             "predict": lambda part=part: len(part.decision_function(X)),
             "filter": lambda part=part: filtered(part, X, y),

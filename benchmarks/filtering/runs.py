@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from filtering.problems import Split
 from gpuboost import FilterBoostClassifier
@@ -69,13 +70,15 @@ def scores_of(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 
 def curve_of(model: FilterBoostClassifier, split: Split, rounds: Iterable[int] = CHECKPOINTS) -> list[Run]:
-    """Return what a model of two classes or more is worth at some of its rounds."""
+    """Return what a model of two classes is worth at some of its rounds."""
     wanted, history = {*rounds, model.n_estimators_}, model.history_
     seconds, draws = np.asarray(history["seconds"]), np.cumsum(history["draws"])
+    scale = 2 if model.weighting == "exponential" else 1  # as `predict_proba`, which takes longer than a round's training
     curve = []
-    for t, proba in enumerate(model.staged_predict_proba(split.X_test), start=1):
+    for t, margin in enumerate(model.staged_decision_function(split.X_test), start=1):
         if t in wanted:
             past = {"round": t, "seconds": float(seconds[t - 1]), "draws": float(draws[t - 1])}
+            proba = np.column_stack([expit(-scale * margin), expit(scale * margin)])
             curve.append(past | scores_of(proba, split.y_test))
     return curve
 

@@ -92,6 +92,7 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "softmax_update": lambda w: w.pairs(16) + float(w.a["leaf_indices"]),
     "softmax_losses": lambda w: w.pairs(8) + w.each_row(20) + float(w.a.get("leaf_indices", 0)),
     "weigh_labels": lambda w: w.pairs(16) + w.each_row(28),
+    "rectangle_sums": lambda w: float(w.a["images"] + w.a["values"]),
     "add_trees": lambda w: w.pairs(16) + w.each_row(4) * w.a["n_trees"],
     "errors": lambda w: w.pairs(8) + w.each_row(12),
     "confusion": lambda w: w.pairs(8) + w.each_row(12),

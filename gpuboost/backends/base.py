@@ -10,8 +10,9 @@ The batch axis T is the number of trees that grow side by side; boosters that gr
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, SupportsFloat, SupportsInt
 
 import numpy as np
@@ -21,14 +22,16 @@ from gpuboost import fixedpoint
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights, label_weights
+from gpuboost.backends.points import PointPrimitives
 from gpuboost.backends.scoring import ScoresRows
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import ALONE, Peers
+from gpuboost.rectangles import Pixels, RectangleFeatures, rectangle_sums
 from gpuboost.tree import Tree
 
 
-class Backend(ScoresRows, ABC):
+class Backend(PointPrimitives, ScoresRows, AbstractContextManager["Backend"]):
     """What boosting needs of a device. See the module's docstring for the rules."""
 
     device: str
@@ -60,11 +63,12 @@ class Backend(ScoresRows, ABC):
     def close(self) -> None:
         """Give back threads and device memory."""
 
-    def __enter__(self) -> Backend:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        """Return features of images on the host, int32 (n_features, n_rows). Exact. See `gpuboost.rectangles`."""
+        return rectangle_sums(images, rows, features)
 
     @abstractmethod
     def usable(self, data: Device) -> NDArray[np.bool_]:

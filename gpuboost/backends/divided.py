@@ -1,7 +1,7 @@
 """What a growth asks of a backend that holds a part of the rows: `find_splits` in halves, between which workers meet.
 
 Every worker counts its rows, the histograms are added up, each worker judges some of the features, and the best splits of all
-are settled on everywhere. `gpuboost.backends.sharded` is the only caller.
+are settled on everywhere. `gpuboost.backends.sharded` and `gpuboost.backends.sharded_growth` are the only callers.
 """
 
 from __future__ import annotations

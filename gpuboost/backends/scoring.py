@@ -32,7 +32,7 @@ class ScoresRows(ABC):
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> Device:
         """Return the codes of X, or of ``X[rows]``, ready for training and prediction: ``load(mapper.transform(X))``.
 
-        X is a host matrix of a real dtype, or an array that this backend reads where it is.
+        X is a host matrix of a real dtype, a `gpuboost.binning.ComputedMatrix`, or an array that the backend reads where it is.
         """
         return self.load(mapper.transform(X, rows=rows, bin_block=self.bin_block))
 

@@ -22,11 +22,13 @@ from gpuboost.backends.divided import DividedGrowth
 from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights
-from gpuboost.backends.sharded_growth import ShardedGrowth
+from gpuboost.backends.points import UndividedPoints
+from gpuboost.backends.sharded_growth import ShardedGrowth, room
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.binning import BinMapper, Binned, BinnedMatrix
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import Peers, agree, mark
+from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree
 
 GROWN_AS_A_WHOLE = "trees of several workers grow as a whole, see `ShardedBackend.run`"
@@ -49,7 +51,7 @@ class ShardedMatrix:
     rows_up_to: IntArray
 
 
-class ShardedBackend(Backend):
+class ShardedBackend(UndividedPoints, Backend):
     """See the module's docstring.
 
     Parameters
@@ -93,6 +95,9 @@ class ShardedBackend(Backend):
 
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> ShardedMatrix:
         return self.load(mapper.transform(X, rows=rows, bin_block=self.local.bin_block))
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        return self.local.rectangle_sums(images, rows, features)
 
     def usable(self, data: ShardedMatrix) -> NDArray[np.bool_]:
         return self.local.usable(data.local)
@@ -192,8 +197,7 @@ class ShardedBackend(Backend):
     # ---- growing trees -----------------------------------------------------------------------------------------------------
 
     def start_growth(self, data: ShardedMatrix, stats: Stats, max_leaves: int, scope: GrowthScope = WHOLE) -> Frontier:
-        room = ShardedGrowth.room(max_leaves)
-        frontier = self.local.start_growth(data.local, stats, room, replace(scope, pruning=False))
+        frontier = self.local.start_growth(data.local, stats, room(max_leaves), replace(scope, pruning=False))
         totals, sum_abs = self.local.roots(frontier)
         is_whole = scope.sample_indices is None
         if is_whole and (stats.totals is not None or len(stats.quantised) == 1):

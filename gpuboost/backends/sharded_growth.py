@@ -73,6 +73,26 @@ class Paths:
         return left + (n_rows[1] < n_rows[0])
 
 
+def room(max_leaves: int) -> int:
+    """Return the leaves that trees may have before those are cut back that best-first growth does not reach."""
+    return max_leaves + max_leaves // 2 if max_leaves > 2 else max_leaves
+
+
+def nodes_at_once(max_leaves: int, n_steps: int, n_settled: int) -> int:
+    """Return how many nodes of every tree are divided next, so that there is `room` for all that must follow.
+
+    Parameters
+    ----------
+    max_leaves : int
+    n_steps : int
+        Divisions so far, in the tree that has most.
+    n_settled : int
+        The least `SpeculativeTree.n_settled` at the last pass, -1 before the first. That pass has settled one more at least.
+    """
+    still = max_leaves - 2 - n_settled
+    return max(1, min(AT_ONCE, room(max_leaves) - 1 - n_steps - still))
+
+
 class Counted(NamedTuple):
     """Nodes that have been counted, one of every tree: roots, or children of nodes that were divided in one step.
 
@@ -114,11 +134,6 @@ class ShardedGrowth:
         self.trees = [SpeculativeTree(total.copy(), max_leaves, frontier.stats.n_voting) for total in totals]
         self.numbers = [[0] for _ in totals]  # those that the nodes of the trees have in the frontier
 
-    @staticmethod
-    def room(max_leaves: int) -> int:
-        """Return the leaves that trees may have before those are cut back that best-first growth does not reach."""
-        return max_leaves + max_leaves // 2 if max_leaves > 2 else max_leaves
-
     @property
     def n_nodes(self) -> int:
         """Nodes of the frontier that matter when the trees have grown."""
@@ -127,15 +142,18 @@ class ShardedGrowth:
     def grow(self) -> None:
         roots = np.zeros(len(self.trees), np.int64)
         self._find_splits([Counted(roots - 1, roots, self.local.count(self.frontier, roots))], 0)
-        at_most = AT_ONCE
-        while any(families := [tree.divide(at_most) for tree in self.trees]):
+        n_settled = -1
+        while any(families := self._divide_trees(n_settled)):
             first = 2 * self.frontier.step + 1
             counted = [self._divide(of_trees) for of_trees in zip_longest(*families)]
             self._find_splits([one for one in counted if one is not None], first)
-            # Of the cuts that must follow, one at least is made in every pass.
-            still = self.max_leaves - 2 - min(tree.n_settled for tree in self.trees)
-            at_most = max(1, min(AT_ONCE, self.room(self.max_leaves) - 1 - self.frontier.step - still))
+            n_settled = min(tree.n_settled for tree in self.trees)
         self._finish()
+
+    def _divide_trees(self, n_settled: int) -> list[list[Family]]:
+        """Choose the nodes that are divided next; see `nodes_at_once`."""
+        at_most = nodes_at_once(self.max_leaves, self.frontier.step, n_settled)
+        return [tree.divide(at_most) for tree in self.trees]
 
     def _divide(self, families: Sequence[Family | None]) -> Counted | None:
         """Divide a node in every tree, but where there is none; count one of its children, if they may be divided in turn."""
@@ -184,7 +202,7 @@ class ShardedGrowth:
         """Let the frontier be as best-first growth leaves it; its nodes from `n_nodes` on hold no rows."""
         grown, _ = self.local.read_nodes(self.frontier)
         n_trees, n_channels = len(self.trees), self.frontier.stats.n_channels
-        nodes = new_nodes(np.zeros((n_trees, 2), np.int64), self.room(self.max_leaves))
+        nodes = new_nodes(np.zeros((n_trees, 2), np.int64), room(self.max_leaves))
         totals, edges = np.zeros((2, *nodes.shape[:2], n_channels), np.int64)
         for t, (tree, numbers) in enumerate(zip(self.trees, self.numbers, strict=True)):
             own = slice(0, self.n_nodes)

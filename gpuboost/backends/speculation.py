@@ -1,8 +1,9 @@
 """Best-first growth with foresight: many nodes are divided at once, and the tree is the one of dividing them one by one.
 
 Best-first growth divides one node at a time, as which is the next one depends on the children of the last. Where the rows are
-read from a file, every division would read them all. So growth goes by passes, in each of which all nodes are divided that may
-still be popped; then the pops are played through on what is known.
+read from a file, every division would read them all; where they are divided among workers, these would meet for every division.
+So growth goes by passes, in each of which all nodes are divided that may still be popped, or the first few of them; then the
+pops are played through on what is known.
 
 The reference
 -------------

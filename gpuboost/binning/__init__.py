@@ -12,14 +12,18 @@ with more is cut at weighted quantiles. They are exact: weights are integers, an
 the cuts depend neither on the order of the rows, nor on the workers that hold them, nor on the unit of the
 weights, and a row of weight 2 is the same as two rows.
 
-`mapper.py` is `BinMapper`; `columns.py` reads the columns of a matrix, `quantiles.py` chooses where bins start,
-`codes.py` has what codes are, `stored.py` those that lie in a file. Where the rows lie on several workers, `workers.py` finds
-the same cuts, from what `outline.py` says of a column of which not all values are known.
+`mapper.py` is `BinMapper`; `columns.py` reads the columns of a matrix, which may lie in blocks of rows (`row_blocks.py`) or
+be computed when they are read (`computed.py`); `quantiles.py` chooses where bins start, `codes.py` has what codes are,
+`stored.py` those that lie in a file. Where the rows lie on several workers (`workers.py`), or in chunks of which one at a time
+is in memory (`chunks.py`), `rounds.py` finds the same cuts, from what `outline.py` says of a column of which not all values are
+known.
 """
 
 from gpuboost.binning.codes import MISSING_CODE, BinBlock, Binned, BinnedMatrix, bin_block
+from gpuboost.binning.computed import ComputedMatrix
 from gpuboost.binning.mapper import BinMapper
 from gpuboost.binning.quantiles import MAX_VALUE_BINS, midpoint
+from gpuboost.binning.row_blocks import RowBlocks
 from gpuboost.binning.stored import StoredMatrix
 
 __all__ = [
@@ -29,6 +33,8 @@ __all__ = [
     "BinMapper",
     "Binned",
     "BinnedMatrix",
+    "ComputedMatrix",
+    "RowBlocks",
     "StoredMatrix",
     "bin_block",
     "midpoint",

@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import IntArray
+from gpuboost.binning.row_blocks import RowBlocks
 
 Result = TypeVar("Result")
+Matrix = NDArray[Any] | RowBlocks
+"""What can be binned."""
 
 _BLOCK_BYTES = 4 << 20  # columns are read through contiguous copies of about this size
 _INT64_MAX = 2**63 - 1
 
 
-def checked_matrix(X: NDArray[Any]) -> NDArray[Any]:
-    """X as an array, or an error that says why it cannot be binned."""
-    X = np.asarray(X)
+def checked_matrix(X: Matrix) -> Matrix:
+    """X as an array or blocks of rows, or an error that says why it cannot be binned."""
+    X = X if isinstance(X, RowBlocks) else np.asarray(X)
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must have a boolean, integer or real floating dtype, got {X.dtype}")
     if X.ndim != 2:
@@ -66,15 +69,17 @@ def block_bounds(n_rows: int, n_features: int, dtype: np.dtype[Any]) -> Iterator
         yield first, min(first + width, n_features)
 
 
-def column_block(X: NDArray[Any], rows: NDArray[np.intp] | None, first: int, last: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def column_block(X: Matrix, rows: NDArray[np.intp] | None, first: int, last: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """The columns first .. last - 1 as the rows of a C-contiguous array, which may be a view of X."""
+    if isinstance(X, RowBlocks):
+        return X.columns(rows, first, last, dtype)
     block = X[:, first:last] if rows is None else X[rows, first:last]
     with np.errstate(over="ignore", invalid="ignore"):  # long doubles may overflow to infinity, NaN stay NaN
         return np.ascontiguousarray(block.T, dtype=dtype)
 
 
 def each_column(
-    X: NDArray[Any], rows: NDArray[np.intp] | None, function: Callable[[NDArray[Any]], Result], n_threads: int
+    X: Matrix, rows: NDArray[np.intp] | None, function: Callable[[NDArray[Any]], Result], n_threads: int
 ) -> list[Result]:
     """What ``function`` makes of each column of X, or of ``X[rows]``, read by blocks; threads share the blocks."""
     dtype = sorting_dtype(X.dtype)

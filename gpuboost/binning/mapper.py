@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.binning.codes import BinBlock, BinnedMatrix, encoder
-from gpuboost.binning.columns import block_bounds, checked_matrix, column_block, distinct, each_column, existing_rows
+from gpuboost.binning.columns import Matrix, block_bounds, checked_matrix, column_block, distinct, each_column, existing_rows
 from gpuboost.binning.quantiles import MAX_VALUE_BINS, midpoint, quantile_starts
 from gpuboost.binning.workers import fit_over_workers
 from gpuboost.peers.base import ALONE, Peers
@@ -61,6 +62,21 @@ class BinMapper:
         offsets = self.cut_offsets[first : stop + 1]
         return BinMapper(self.cut_values[offsets[0] : offsets[-1]], offsets - offsets[0], self.has_missing[first:stop])
 
+    @classmethod
+    def of_columns(cls, columns: Sequence[tuple[Floats, bool]]) -> BinMapper:
+        """Return the cuts of columns, given those of each one and whether it has NaN."""
+        return cls(
+            cut_values=np.concatenate([np.empty(0), *(cuts for cuts, _ in columns)]),
+            cut_offsets=np.cumsum([0, *(cuts.size for cuts, _ in columns)], dtype=np.int64),
+            has_missing=np.array([missing for _, missing in columns], dtype=np.bool_),
+        )
+
+    def select(self, features: IntArray) -> BinMapper:
+        """Return the cuts of some features, in the given order."""
+        cuts = [self.cuts(f) for f in features]
+        offsets = np.cumsum([0, *map(len, cuts)], dtype=np.int64)
+        return BinMapper(np.concatenate([np.empty(0), *cuts]), offsets, self.has_missing[features])
+
     def digest(self) -> str:
         """Return a SHA-256 of the cuts, as hexadecimal digits."""
         sha = hashlib.sha256()
@@ -71,7 +87,7 @@ class BinMapper:
     @classmethod
     def fit(
         cls,
-        X: NDArray[Any],
+        X: Matrix,
         *,
         max_bins: int = MAX_VALUE_BINS,
         integer_weights: IntArray | None = None,
@@ -82,7 +98,7 @@ class BinMapper:
 
         Parameters
         ----------
-        X : (n_rows, n_features), bool, integer or real, any layout
+        X : (n_rows, n_features), bool, integer or real, any layout; or RowBlocks
             NaN means missing; infinities are ordinary extreme values. X is never written, and it is read by
             blocks of columns. Values are compared as float64: 64-bit integers and long doubles that round to
             the same float64 are one value.
@@ -115,15 +131,9 @@ class BinMapper:
             if units is not None and (units == units[:1]).all():
                 units = None  # the unit of the weights does not matter
             columns = each_column(X, rows, lambda column: _fit_column(column, units, max_bins), n_threads)
-        return cls(
-            cut_values=np.concatenate([np.empty(0), *(cuts for cuts, _ in columns)]),
-            cut_offsets=np.cumsum([0, *(cuts.size for cuts, _ in columns)], dtype=np.int64),
-            has_missing=np.array([missing for _, missing in columns], dtype=np.bool_),
-        )
+        return cls.of_columns(columns)
 
-    def transform(
-        self, X: NDArray[Any], *, rows: NDArray[np.intp] | None = None, bin_block: BinBlock | None = None
-    ) -> BinnedMatrix:
+    def transform(self, X: Matrix, *, rows: NDArray[np.intp] | None = None, bin_block: BinBlock | None = None) -> BinnedMatrix:
         """Codes of X, or of the rows ``X[rows]``.
 
         Parameters

@@ -14,6 +14,9 @@ from gpuboost.binning.keys import Keys
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+THINNED = 4
+"""When the parts of chunks have four times as many, they become one of so many times the pivots that are told at last."""
+
 
 class Part(NamedTuple):
     """What a worker tells of its entries in some groups.
@@ -36,7 +39,7 @@ class Part(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether all entries are told."""
-        return self.keys.size == self.n_entries
+        return self.weights.size == self.n_entries
 
 
 def merged(parts: Sequence[Part]) -> tuple[Keys, IntArray]:
@@ -55,6 +58,57 @@ def pivots(parts: Sequence[Part], n: int) -> Keys:
     order = np.argsort(keys)
     steps = np.cumsum(n_entries[order]) // -(-int(n_entries.sum()) // n)
     return np.unique(keys[order[np.diff(steps, prepend=-1) > 0]])
+
+
+def thinned(parts: Sequence[Part], n: int) -> Part:
+    """About n of the keys that several parts tell, as one part. Repeated entries count several times."""
+    keys = pivots(parts, n)
+    return Part(sum(part.n_entries for part in parts), any(part.has_missing for part in parts), keys, np.empty(0, np.int64))
+
+
+class PartSum:
+    """What is told of a column whose chunks tell one part after another.
+
+    Its memory does not grow with the number of chunks.
+
+    Parameters
+    ----------
+    most_entries, n_pivots : int
+        So many entries are told of all chunks together, or so many keys if there are more entries.
+    """
+
+    def __init__(self, most_entries: int, n_pivots: int) -> None:
+        self._most_entries, self._n_pivots = most_entries, n_pivots
+        self._whole = Part(0, False, np.empty(0, np.uint64), np.empty(0, np.int64))
+        self._others: list[Part] = []
+
+    def add(self, part: Part) -> None:
+        """Take the part of the next chunk."""
+        if not part.is_whole:
+            self._tell(part)
+            return
+        if self._whole.n_entries:
+            keys, weights = merged([self._whole, part])
+            part = Part(keys.size, self._whole.has_missing or part.has_missing, keys, weights)
+        else:
+            part = part._replace(has_missing=self._whole.has_missing or part.has_missing)
+        self._whole = part
+        if part.n_entries > self._most_entries:
+            self._whole = part._replace(n_entries=0, keys=part.keys[:0], weights=part.weights[:0])
+            self._tell(thinned([part], self._n_pivots))
+
+    def _tell(self, part: Part) -> None:
+        self._others.append(part)
+        if sum(other.keys.size for other in self._others) > 4 * THINNED * self._n_pivots:
+            self._others = [thinned(self._others, THINNED * self._n_pivots)]
+
+    def part(self) -> Part:
+        """Return the part of all chunks."""
+        if not self._others:
+            return self._whole
+        if len(self._others) == 1 and not self._whole.n_entries:
+            return self._others[0]._replace(has_missing=self._others[0].has_missing or self._whole.has_missing)
+        return thinned([self._whole, *self._others], self._n_pivots)
 
 
 def encoded(parts: Sequence[Part]) -> bytes:

@@ -1,29 +1,20 @@
 """The cuts of columns whose rows lie on several workers: the same on all of them, and those of one worker with all rows.
 
-All workers know the same `Outline` of a column, and open more and more of its groups, until `quantiles.undecided` finds none
-that matters. In a round every worker tells its entries in the groups to be opened if they are few, else some of their keys, its
-pivots. If all entries are told, the groups are known. Else the pivots become known values, and the weights of the new blocks
-are summed.
-
-A round leaves at most about ``n_groups (1 / PIVOTS + 1 / pivots of a worker)`` of the entries in question, whatever their
-distribution over values and workers, so rounds are few. Columns go through the rounds side by side, in one message.
+They are found in rounds, see `gpuboost.binning.rounds`. A worker sorts its columns once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
-from gpuboost.binning.columns import check_total, each_column
+from gpuboost.binning.chunks import ChunkedColumns
+from gpuboost.binning.columns import Matrix, check_total, each_column
 from gpuboost.binning.entries import Entries
-from gpuboost.binning.keys import LOWEST, to_values
-from gpuboost.binning.outline import UNKNOWN, Outline
-from gpuboost.binning.parts import decoded, divided, encoded, merged, pivots
-from gpuboost.binning.quantiles import midpoint
+from gpuboost.binning.rounds import Budget, cuts_by_rounds
 from gpuboost.peers.base import Peers
 
 ENTRIES = 1 << 16
@@ -40,7 +31,7 @@ BLOCK_BYTES = 256 << 20
 
 
 def fit_over_workers(
-    X: NDArray[Any], rows: NDArray[np.intp] | None, units: IntArray | None, max_bins: int, n_threads: int, peers: Peers
+    X: Matrix, rows: NDArray[np.intp] | None, units: IntArray | None, max_bins: int, n_threads: int, peers: Peers
 ) -> list[tuple[Floats, bool]]:
     """Return the cuts of every column, and whether it has NaN on any worker: see `gpuboost.binning.BinMapper.fit`.
 
@@ -60,11 +51,13 @@ def fit_over_workers(
     if has_equal_units:
         units = None  # the unit of the weights does not matter
     width = max(1, BLOCK_BYTES // (16 * max(most_rows, ENTRIES)))
+    n_entries, n_pivots = (max(LEAST, total // peers.size) for total in (ENTRIES, PIVOTS))
+    budget = Budget(n_entries, n_pivots, PIVOTS)
     cuts: list[tuple[Floats, bool]] = []
     for first in range(0, X.shape[1], width):
         block = X[:, first : first + width]
-        columns = each_column(block, rows, lambda column: Entries.of(column, units), n_threads)
-        cuts += _cuts(columns, max_bins, peers, f"cuts of the columns from {first} on")
+        columns = ChunkedColumns.held(each_column(block, rows, lambda column: Entries.of(column, units), n_threads))
+        cuts += cuts_by_rounds(columns, max_bins, budget, peers, f"cuts of the columns from {first} on")
     return cuts
 
 
@@ -101,49 +94,3 @@ def _compared(own: Size, peers: Peers) -> tuple[int, bool]:
     check_total(sum(size.weight for size in sizes))
     least, greatest = min(size.least_unit for size in sizes), max(size.greatest_unit for size in sizes)
     return max(size.n_rows for size in sizes), least >= greatest
-
-
-def _cuts(columns: Sequence[Entries], max_bins: int, peers: Peers, what: str) -> list[tuple[Floats, bool]]:
-    """Cuts of some columns, and whether they have NaN."""
-    outlines, has_missing = _outlines(columns, max_bins, peers, what)
-    sides = [outline.sides_of_cuts(max_bins) for outline in outlines]
-    unknown = [(left == LOWEST, right == LOWEST) for left, right in sides]
-    own = [
-        (entries.before(right[no_left]), ~entries.after(left[no_right]))
-        for entries, (left, right), (no_left, no_right) in zip(columns, sides, unknown, strict=True)
-    ]
-    asked = [keys for pair in own for keys in pair]
-    if any(keys.size for keys in asked):
-        found = iter(divided(peers.max(np.concatenate(asked), what), [keys.size for keys in asked]))
-        for (left, right), (no_left, no_right) in zip(sides, unknown, strict=True):
-            left[no_left], right[no_right] = next(found), ~next(found)
-    cuts = [midpoint(to_values(left), to_values(right)) for left, right in sides]
-    return list(zip(cuts, has_missing, strict=True))
-
-
-def _outlines(columns: Sequence[Entries], max_bins: int, peers: Peers, what: str) -> tuple[list[Outline], list[bool]]:
-    """Outlines of some columns that leave no cut undecided, and whether the columns have NaN."""
-    outlines, has_missing = [UNKNOWN] * len(columns), [False] * len(columns)
-    most_entries, n_pivots = (max(LEAST, total // peers.size) for total in (ENTRIES, PIVOTS))
-    to_open = {c: np.zeros(1, np.intp) for c in range(len(columns))}
-    while to_open:
-        own = [columns[c].part(outlines[c].keys, groups, most_entries, n_pivots) for c, groups in to_open.items()]
-        told = [decoded(message, len(own)) for message in peers.gather(encoded(own), what)]
-        uncounted: dict[int, NDArray[np.intp]] = {}
-        for (c, groups), *parts in zip(to_open.items(), *told, strict=True):
-            has_missing[c] = any(part.has_missing for part in parts)
-            if all(part.is_whole for part in parts):
-                keys, weights = merged(parts)
-                outlines[c], blocks = outlines[c].opened(groups, keys)
-                outlines[c].weights[blocks[blocks % 2 == 1]] = weights
-            else:
-                outlines[c], uncounted[c] = outlines[c].opened(groups, pivots(parts, PIVOTS))
-        if uncounted:
-            own_weights = [columns[c].block_weights(outlines[c].keys)[blocks] for c, blocks in uncounted.items()]
-            total = peers.sum(np.concatenate(own_weights), what)
-            sums = divided(total, [weights.size for weights in own_weights])
-            for (c, blocks), weights in zip(uncounted.items(), sums, strict=True):
-                outlines[c].weights[blocks] = weights
-        undecided = {c: outlines[c].undecided(max_bins) for c in to_open}
-        to_open = {c: groups for c, groups in undecided.items() if groups.size}
-    return outlines, has_missing

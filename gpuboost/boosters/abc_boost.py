@@ -96,15 +96,23 @@ class ABCBoost(Booster[Probabilities]):
 
         It is ``nu sum(g) / sum(h)`` (line 7 of algorithm 2), times (K - 1) / K without a base class (line 6 of algorithm 1).
         """
-        newton = np.ldexp(np.where(curvature > 0, gradient / np.maximum(curvature, 1), 0.0), shift)
-        newton = np.clip(newton if has_base else (n_classes - 1) / n_classes * newton, -LARGEST_STEP, LARGEST_STEP)
-        limit = LARGEST_MOVE / n_classes
-        steps: Floats = np.clip(self.learning_rate * newton, -limit, limit)
-        return steps
+        factor = 1.0 if has_base else (n_classes - 1) / n_classes
+        return newton_steps(gradient, curvature, shift, self.learning_rate, n_classes, factor)
 
     def candidates(self, state: Probabilities) -> list[int]:
         """Return the classes that may become the base class, ascending."""
         return sorted(np.argsort(-state.summary().losses, kind="stable")[: self.n_candidates].tolist())
+
+
+def newton_steps(
+    gradient: IntArray, curvature: IntArray, shift: int, learning_rate: float, n_classes: int, factor: float = 1.0
+) -> Floats:
+    """Return ``learning_rate factor sum(g) / sum(h) 2**shift``, 0 without curvature, within the limits of a step and a move."""
+    newton = np.ldexp(np.where(curvature > 0, gradient / np.maximum(curvature, 1), 0.0), shift)
+    newton = np.clip(factor * newton, -LARGEST_STEP, LARGEST_STEP)
+    limit = LARGEST_MOVE / n_classes
+    steps: Floats = np.clip(learning_rate * newton, -limit, limit)
+    return steps
 
 
 def class_pairs(n_classes: int, bases: Sequence[int]) -> Pairs:

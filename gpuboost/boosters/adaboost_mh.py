@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.frontier import GrowthScope
 from gpuboost.backends.statistics import Stats
 from gpuboost.boosters.base import Booster, Problem, Round
 from gpuboost.boosters.ending import is_perfect
@@ -19,6 +20,7 @@ from gpuboost.boosters.sampling import NO_SAMPLING, Sampling
 from gpuboost.exactmath import log
 from gpuboost.learners.base import Learner, VotingTree
 from gpuboost.learners.grown_tree import GrownTree
+from gpuboost.learners.single_label_tree import SingleLabelTree
 
 SMOOTHING = 1024
 """A leaf of the real variant needs about this share of a class's weight, 1 / 1024, to say more than the whole does."""
@@ -32,7 +34,7 @@ class AdaBoostMH(Booster[ExponentialWeights]):
 
     Attributes
     ----------
-    learner : Learner
+    learner : Learner or SingleLabelTree
         Finds a classifier ``h(x)`` in {-1, +1}^K with a large edge.
     initial_weights : {"single-label", "uniform"}
         "single-label" gives a row's label as much weight as all other classes together (eq. 3); "uniform" the same weight to
@@ -49,7 +51,7 @@ class AdaBoostMH(Booster[ExponentialWeights]):
         What the learner sees of the rows and features.
     """
 
-    learner: Learner
+    learner: Learner | SingleLabelTree
     initial_weights: InitialWeights
     variant: Literal["discrete", "real"] = "discrete"
     learning_rate: float = 1.0
@@ -61,7 +63,6 @@ class AdaBoostMH(Booster[ExponentialWeights]):
         return ExponentialWeights(problem, initial)
 
     def rounds(self, problem: Problem, state: ExponentialWeights, n_rounds: int) -> Iterator[Round]:
-        backend, data = problem.backend, problem.data
         counts = leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling)
         stats = state.statistics(counts)
         loss = state.loss(stats)
@@ -70,8 +71,8 @@ class AdaBoostMH(Booster[ExponentialWeights]):
             if overshoots and loss > 1.0:
                 return
             scope = self.sampling.draw(t, problem, stats)
-            weak = self.learner(backend, data, stats, scope)
-            if weak.edge == 0 and scope.is_whole:  # where it was a part of all, another part may say more
+            weak = self.weak_classifier(t, problem, state, stats, scope)
+            if weak.edge == 0 and not self.may_find_more(problem, stats, scope):
                 return
             edge, total = weak.edge, stats.total
             added = weak.with_values(self.coefficients(weak, stats, problem))
@@ -87,6 +88,19 @@ class AdaBoostMH(Booster[ExponentialWeights]):
 
     def is_last_round(self, problem: Problem, state: ExponentialWeights, trees: Sequence[GrownTree], t: int) -> bool:
         return self.variant == "discrete" and is_perfect(trees[0], problem.backend, state.statistics())
+
+    def weak_classifier(
+        self, t: int, problem: Problem, state: ExponentialWeights, stats: Stats, scope: GrowthScope
+    ) -> VotingTree:
+        """Return the classifier of round t, counted from 0; ``stats`` are those of ``state``."""
+        if isinstance(self.learner, SingleLabelTree):
+            row_stats = state.row_statistics(leaf_counts(problem, self.min_weight_fraction_leaf, self.sampling))
+            return self.learner(problem.backend, problem.data, stats, row_stats, scope)
+        return self.learner(problem.backend, problem.data, stats, scope)
+
+    def may_find_more(self, problem: Problem, stats: Stats, scope: GrowthScope) -> bool:
+        """Whether another round may find an edge after one that has found none: if it was grown from a part of all."""
+        return not scope.is_whole
 
     def coefficients(self, weak: VotingTree, stats: Stats, problem: Problem) -> NDArray[np.float64]:
         """Return the leaf values of the round, shape (n_leaves, n_classes)."""

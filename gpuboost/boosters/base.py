@@ -17,7 +17,7 @@ from gpuboost.backends.statistics import Device
 from gpuboost.learners.grown_tree import GrownTree
 from gpuboost.peers.base import agree
 from gpuboost.peers.rows import RowOrder
-from gpuboost.tree import Tree
+from gpuboost.tree import Tree, constant_tree
 
 Metric: TypeAlias = float | list[float]
 
@@ -89,6 +89,10 @@ class Problem:
     def apply(self, tree: Tree) -> GrownTree:
         """Let the rows go through a tree."""
         return GrownTree(tree, self.backend.apply(tree, self.data))
+
+    def constant(self, scores: NDArray[np.float64]) -> GrownTree:
+        """Return what adds the same ``scores``, shape (n_classes,), to every row."""
+        return self.apply(constant_tree(scores))
 
 
 @dataclass(frozen=True)

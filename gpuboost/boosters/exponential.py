@@ -70,8 +70,24 @@ class ExponentialWeights:
         up, down = (float(np.ldexp(1.0, min(max(shift, 0), 1000))) for shift in (self.scale, -self.scale))
         return self._quantised(*self.backend.minimum(self.state, self.limit, up, down), counts)
 
+    @property
+    def log2_unit(self) -> int:
+        """What is quantised, times 2 to the power of this, are the true weights."""
+        return self.scale
+
     def _quantised(self, state: Device, maximum: SupportsFloat, counts: Counts | None = None) -> Stats:
         return self.backend.statistics(state, self.signs, self.frequency_weight, self.n_rows, maximum, counts)
+
+    def row_statistics(self, counts: Counts | None = None) -> Stats:
+        """Return the whole weight of each row, in the column of its class, in fixed point. Rows have one label each."""
+        return self._of_rows(self.backend.get(self.state), counts)
+
+    def _of_rows(self, weights: NDArray[np.float64], counts: Counts | None) -> Stats:
+        """Add up the rows of ``weights`` (n_rows, n_classes) on the host, in the order of the classes."""
+        whole = np.where(self.backend.get(self.signs) > 0, np.add.accumulate(weights, axis=1)[:, -1:], 0.0)
+        largest = self.backend.peers.max(np.array([whole.max(initial=0.0)]), "largest weight of a row")
+        state = self.backend.put_one_hot(whole)
+        return self.backend.statistics(state, self.signs, self.frequency_weight, self.n_rows, float(largest[0]), counts)
 
     def projection(self, coefficients: NDArray[np.float64], counts: Counts | None = None) -> Stats:
         """Return ``sum_l w_il y_il coefficients_l`` in fixed point: statistics of one channel."""
@@ -87,7 +103,7 @@ class ExponentialWeights:
         if stats is None or self.limit is not None:
             stats = self._quantised(self.state, self.maximum)
         with np.errstate(over="ignore"):
-            total = float(np.ldexp(float(stats.total), self.scale - stats.shift))
+            total = float(np.ldexp(float(stats.total), self.log2_unit - stats.shift))
         if self.initial_total is None:
             self.initial_total = total
         return total / self.initial_total if self.initial_total else 0.0

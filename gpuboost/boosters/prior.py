@@ -8,7 +8,6 @@ from typing import Any
 
 from gpuboost.array_types import Floats
 from gpuboost.boosters.base import Booster, Metric, Problem, Round, RowState
-from gpuboost.tree import constant_tree
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,6 @@ class PriorBooster(Booster[RowState]):
 
     def rounds(self, problem: Problem, state: RowState, n_rounds: int) -> Iterator[Round]:
         if n_rounds == 0:
-            trees = [problem.apply(constant_tree(self.scores))]
+            trees = [problem.constant(self.scores)]
             state.update(trees)
             yield Round(trees, state.loss(), dict(self.metrics))

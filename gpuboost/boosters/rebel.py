@@ -47,9 +47,7 @@ class Rebel(Booster[ExponentialWeights]):
     sampling: Sampling = NO_SAMPLING
 
     def row_state(self, problem: Problem) -> ExponentialWeights:
-        initial = subcosts(problem.n_classes, self.costs)[problem.target] * problem.weight_scale[:, None]
-        initial = np.where(initial > 0, np.maximum(initial, STATE_FLOOR), 0.0)
-        return ExponentialWeights(problem, initial)
+        return cost_weights(problem, self.costs)
 
     def rounds(self, problem: Problem, state: ExponentialWeights, n_rounds: int) -> Iterator[Round]:
         """Yield the constant classifier, unless it lowers the loss by nothing, and then trees, as long as they lower it."""
@@ -85,6 +83,13 @@ class Rebel(Booster[ExponentialWeights]):
 
     def is_last_round(self, problem: Problem, state: ExponentialWeights, trees: Sequence[GrownTree], t: int) -> bool:
         return is_perfect(trees[0], problem.backend, state.statistics())
+
+
+def cost_weights(problem: Problem, costs: Floats | None) -> ExponentialWeights:
+    """Return the weights of the loss of section 4.3 before the first round."""
+    initial = subcosts(problem.n_classes, costs)[problem.target] * problem.weight_scale[:, None]
+    initial = np.where(initial > 0, np.maximum(initial, STATE_FLOOR), 0.0)
+    return ExponentialWeights(problem, initial)
 
 
 def subcosts(n_classes: int, costs: Floats | None) -> Floats:

@@ -48,8 +48,13 @@ def discrete_values(sums: ClassSums) -> Values | None:
     if right * n_classes <= total:
         return None
     right = min(right, total - 1)  # keeps the coefficient of a perfect tree finite
+    return votes(sums, float(log(right / (total - right)) + log(max(n_classes - 1, 1))))
+
+
+def votes(sums: ClassSums, alpha: float) -> Values:
+    """Return ``(K - 1)^2 / K alpha g(x)``, g being 1 for the heaviest class of a leaf and -1 / (K - 1) for the others."""
+    n_classes = sums.shape[1]
     others = max(n_classes - 1, 1)
-    alpha = float(log(right / (total - right)) + log(others))
     chosen = sums.argmax(axis=1)[:, None] == np.arange(n_classes)
     values: Values = others**2 / n_classes * alpha * np.where(chosen, 1.0, -1.0 / others)
     return values

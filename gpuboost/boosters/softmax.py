@@ -67,14 +67,18 @@ class Probabilities:
         of two classes is at most twice the sum of theirs, since ``p_b p_k <= p_k (1 - p_k)``. Where c is what the row's class
         misses, a gradient is at most c, a curvature of one class, ``p (1 - p)``, too, and one of two classes at most ``4 c``.
         """
+        shifts = self.shifts()
+        return self.backend.softmax_statistics(self.rows, pairs, shifts, counts, weights), shifts
+
+    def shifts(self) -> Shifts:
+        """Return the shifts of `statistics`, which are the same for all pairs."""
         largest, gradient, curvature, _ = self.summary()
         first = first_shift(largest)
-        shifts = Shifts(
+        return Shifts(
             gradient=final_shift(first, most_of_two(gradient), self.n_rows, parts=2),
             curvature=final_shift(first, 2 * most_of_two(curvature), self.n_rows, parts=4),
             wide=is_wide(self.n_rows),
         )
-        return self.backend.softmax_statistics(self.rows, pairs, shifts, counts, weights), shifts
 
     def losses(self, steps: SoftmaxSteps, candidates: Sequence[Sequence[int]]) -> list[float]:
         """Return the loss after each of several `update`, as a share of the first."""

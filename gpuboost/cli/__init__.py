@@ -8,6 +8,7 @@ from gpuboost.cli.commands.algorithms import algorithms
 from gpuboost.cli.commands.bench import bench
 from gpuboost.cli.commands.demo import demo
 from gpuboost.cli.commands.doctor import doctor
+from gpuboost.cli.commands.encode import encode
 from gpuboost.cli.commands.evaluate import evaluate
 from gpuboost.cli.commands.fit import fit
 from gpuboost.cli.commands.inspect import inspect
@@ -29,5 +30,5 @@ def main() -> None:
     """
 
 
-for command in (fit, predict, evaluate, inspect, plot, algorithms, bench, demo, doctor):
+for command in (fit, predict, evaluate, encode, inspect, plot, algorithms, bench, demo, doctor):
     main.add_command(command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,9 @@ from gpuboost.binning.codes import N_CODES
 from gpuboost.binning.stored import WIDTHS
 from gpuboost.boosters.base import Problem
 from gpuboost.code_files.container import Container, refuse
-from gpuboost.code_files.writer import BINS, CODES, COUNTS, ENOUGH_DISTINCT, TARGET, WEIGHTS, write_code_file
+from gpuboost.code_files.cuts import ChosenCuts, GivenCuts
+from gpuboost.code_files.row_files import ENOUGH_DISTINCT
+from gpuboost.code_files.writer import BINS, CODES, COUNTS, TARGET, WEIGHTS, write_code_file
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.parameters import check_bool, check_integer
 from gpuboost.inputs.samples import Sample
@@ -34,8 +36,20 @@ class CodeFile:
     file: a tree reads them from front to back, one time more than its leaves are deep. On a CUDA device they must fit in its
     memory, and the reference ("numpy") takes them into memory.
 
-    What is in memory is what a booster keeps of each row, whatever the number of columns: at most 108, 243 and 330 bytes for
-    AdaBoost.MH with 2, 7 and 10 classes, 132, 360 and 482 for MART, as measured.
+    What is in memory is what a booster keeps of each row, whatever the number of columns. As measured, at most so many bytes a
+    row with 2, 7 and 10 classes, and 8 more where rows have weights:
+
+    =================== ==== ==== =====
+    classes               2    7    10
+    =================== ==== ==== =====
+    AdaBoost.MH          105  224   311
+    SAMME, GAMBLE        101  154   208
+    REBEL                112  226   305
+    MART, LogitBoost     129  360   483
+    ABC-Boost             --  707  1356
+    =================== ==== ==== =====
+
+    Beside it there are some megabytes of codes, and the histograms of a tree.
 
     Parameters
     ----------
@@ -50,6 +64,8 @@ class CodeFile:
     feature_names : list or None
     classes : ndarray, shape (n_classes,)
         The sorted labels.
+    target : str or None
+        The column of the labels, where they came from a column with a name.
     max_bins : int
         What the cuts were chosen with.
     bin_mapper : BinMapper
@@ -71,6 +87,11 @@ class CodeFile:
     >>> file  # doctest: +ELLIPSIS
     <CodeFile '...iris.codes': 150 rows, 4 features, 3 classes>
     >>> model = gpuboost.fit(file, n_estimators=20)
+
+    Rows to watch have the cuts of the training:
+
+    >>> watched = gpuboost.CodeFile.write(load_iris(return_X_y=True), folder.name + "/watched.codes", cuts_of=file)
+    >>> model = gpuboost.fit(file, eval_set=watched, early_stopping=True)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -84,6 +105,9 @@ class CodeFile:
     def _read_content(self, content: dict[str, Any]) -> None:
         self.classes: NDArray[Any] = decode_labels(content["classes"])
         self.feature_names: list[Any] | None = decode(content["feature_names"], {})
+        self.target: str | None = content.get("target")
+        if not (self.target is None or isinstance(self.target, str)):
+            raise TypeError("its target is no text")
         self.max_bins = check_integer("max_bins", content["max_bins"], 2, MAX_VALUE_BINS)
         self._n_distinct = check_integer("n_distinct", content["n_distinct"], 1, ENOUGH_DISTINCT)
         self._is_weighted = check_bool("weighted", content["weighted"])
@@ -109,14 +133,16 @@ class CodeFile:
         columns: Sequence[str] | None = None,
         shuffle: int | None = None,
         max_bins: int = MAX_VALUE_BINS,
+        cuts_of: CodeFile | None = None,
         n_jobs: int | None = None,
+        memory_mb: int = 256,
     ) -> Self:
         """Write a code file.
 
         The source is read once. Its values are kept meanwhile in a file without a name in the folder of ``path``, which takes
-        4 or 8 bytes a value (1 or 2 if all are small integers), and is gone at the end, also if the process is killed. In
-        memory are labels and weights, and a column at a time while it is sorted: together 24 bytes a row of small integers
-        without weights, and less than 110 of float64 with real weights.
+        4 or 8 bytes a value (1 or 2 if all are small integers), and is gone at the end, also if the process is killed. So are
+        labels and weights. What is in memory does not grow with the number of rows: columns that are too long for it are read
+        several times, some rows at a time, until their cuts are known.
 
         Parameters
         ----------
@@ -129,8 +155,14 @@ class CodeFile:
             See `gpuboost.streams.as_source`. They name columns of files; ``shuffle`` is the seed of another order.
         max_bins : int, default 255
             Bins of a feature, as of the estimator that shall be trained.
+        cuts_of : CodeFile, optional
+            A training set whose cuts, and ``max_bins``, this file is to have, so that it can be in the `eval_set` of a training
+            on that one. It must have the same columns.
         n_jobs : int or None
             Threads.
+        memory_mb : int, default 256
+            So many megabytes (2**20 bytes) may be taken to choose the cuts, beside what the source needs. The file does not
+            depend on it.
 
         Returns
         -------
@@ -146,9 +178,24 @@ class CodeFile:
             If the file cannot be written.
         """
         check_integer("max_bins", max_bins, 2, MAX_VALUE_BINS)
+        memory = check_integer("memory_mb", memory_mb, 1) << 20
+        if cuts_of is not None and not isinstance(cuts_of, CodeFile):
+            raise TypeError(f"cuts_of must be a CodeFile, got a {type(cuts_of).__name__}")
+        if cuts_of is not None and max_bins not in (MAX_VALUE_BINS, cuts_of.max_bins):
+            raise ValueError(f"max_bins must be {cuts_of.max_bins}, as of {cuts_of.path!r}, or not be given, got {max_bins}")
         options = {"target": target, "weight": weight, "columns": columns, "shuffle": shuffle}
-        write_code_file(as_source(source, **options), path, max_bins, n_jobs)  # type: ignore[arg-type]
+        cuts = ChosenCuts(max_bins, memory) if cuts_of is None else cuts_of.given_cuts()
+        write_code_file(as_source(source, **options), path, cuts, n_jobs, target)  # type: ignore[arg-type]
         return cls(path)
+
+    def given_cuts(self) -> GivenCuts:
+        """Return the cuts as those of another file that is to be written."""
+        return GivenCuts(self.bin_mapper, self.max_bins, self.feature_names, self.path)
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of the file, as hexadecimal digits."""
+        return self._container.sha256
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -186,11 +233,23 @@ class CodeFile:
         self.check()
         read, n_classes = self._container.array, len(self.classes)
         target = read(TARGET, "<i4", (self.n_rows,))
-        weights = read(WEIGHTS, "<f8", (self.n_rows,)) if self._is_weighted else np.ones(self.n_rows)
+        weights = read(WEIGHTS, "<f8", (self.n_rows,)) if self._is_weighted else np.broadcast_to(1.0, self.n_rows)
         if not (target.min() >= 0 and target.max() < n_classes and (weights > 0).all() and (weights <= 1).all()):
             refuse(self.path, "was changed: it has labels or weights that cannot be")
         order = RowOrder.alone(self.n_rows)
         return StoredSample(self, np.zeros(0, np.intp), target, weights, order), LabelEncoder(self.classes, False)
+
+    def watched_sample(self, encoder: LabelEncoder, name: str) -> StoredSample:
+        """Return the rows as what estimators watch, with the classes of their training; ``name`` is for messages.
+
+        Raises
+        ------
+        ValueError
+            If there is a label that is no class of the training.
+        """
+        number = encoder.encode(self.classes, f"y of {name}")
+        sample, _ = self.sample()
+        return replace(sample, target=number[sample.target])
 
     def matrix(self) -> StoredMatrix:
         """Return the codes, which have the file open."""
@@ -223,6 +282,8 @@ class StoredSample(Sample):
 
     def problem(self, backend: Backend, mapper: BinMapper, encoder: LabelEncoder) -> tuple[Problem, bool]:
         if mapper.digest() != self.X.bin_mapper.digest():
-            raise ValueError(f"the model that is continued has other cuts than {self.X.path!r}")
+            raise ValueError(
+                f"{self.X.path!r} has other cuts than the model that is trained; write it with cuts_of, the training file"
+            )
         data = backend.load(self.X.matrix())
         return Problem(backend, data, *self.labels(encoder), self.order), bool(backend.usable(data).any())

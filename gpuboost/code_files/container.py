@@ -105,6 +105,14 @@ def write(file: BinaryIO, content: Mapping[str, Any], tensors: Sequence[Tensor])
     file.write(sha.hexdigest().encode())
 
 
+def is_code_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as code files do. Pipes are not looked at."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(CHECKSUM.start)[8:] == START
+
+
 @dataclass(frozen=True, eq=False)
 class Container:
     """What the header of a code file says. The file is opened anew whenever something is read, and must be the same then.

@@ -83,6 +83,34 @@ class Spool:
             begin += n * row_bytes
         self.file.seek(begin)
 
+    def chunks(self, first: int, stop: int, n_rows: int) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Give the features ``first .. stop - 1`` of about ``n_rows`` rows at a time, shape (stop - first, n).
+
+        A chunk consists of whole batches. It is valid until the next one is asked for.
+        """
+        assert self.dtype is not None
+        sizes = self._chunk_sizes(n_rows)
+        memory = np.empty((stop - first) * max(sizes, default=0), self.dtype)
+        batches, begin = self.batches(first, stop), 0
+        for n in sizes:
+            chunk, end = memory[: (stop - first) * n].reshape(stop - first, n), 0
+            while end < n:
+                columns = next(batches)
+                chunk[:, end : end + columns.shape[1]] = columns
+                end += columns.shape[1]
+            yield slice(begin, begin + n), chunk
+            begin += n
+
+    def _chunk_sizes(self, n_rows: int) -> list[int]:
+        """Return the rows of chunks of whole batches, each of as many as fit in ``n_rows``, or of one."""
+        sizes: list[int] = []
+        for size in self.sizes:
+            if sizes and sizes[-1] + size <= n_rows:
+                sizes[-1] += size
+            else:
+                sizes.append(size)
+        return sizes
+
     def columns(self, first: int, stop: int) -> NDArray[Any]:
         """Return the features ``first .. stop - 1`` of all rows, shape (n_rows, stop - first)."""
         out, begin = np.empty((stop - first, self.n_rows), self.dtype), 0

@@ -5,14 +5,17 @@ The scheduler may not have gpuboost, so what runs there is a function within a f
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from distributed import MultiLock, wait
+
+from gpuboost.messages import warn
 
 LOCK_SECONDS = 5
 """How often who waits for workers looks whether those that hold them are gone."""
@@ -40,7 +43,7 @@ def silences(client: Any) -> dict[str, float]:
 
 
 def first_lost(client: Any, tasks: Sequence[tuple[str, str]], lost_after: float) -> tuple[int, str] | None:
-    """Wait until a worker is lost whose task has not ended, or until there is no such task.
+    """Wait until a worker is lost whose task has not ended, or that has the model; or until there is no such task.
 
     Parameters
     ----------
@@ -55,7 +58,7 @@ def first_lost(client: Any, tasks: Sequence[tuple[str, str]], lost_after: float)
     tuple of (int, str), or None
         Its number among the tasks, and what has become of it.
     """
-    client_id, look_seconds, begin_seconds = client.id, LOOK_SECONDS, BEGIN_SECONDS
+    client_id, look_seconds, begin_seconds, holder = client.id, LOOK_SECONDS, BEGIN_SECONDS, 0
 
     async def watch(dask_scheduler: Any) -> tuple[int, str] | None:
         import asyncio
@@ -71,7 +74,7 @@ def first_lost(client: Any, tasks: Sequence[tuple[str, str]], lost_after: float)
                 break
             silent_before, silent = silent, set()
             for i, (address, _) in enumerate(tasks):
-                if known[i] is None or known[i].state in ("memory", "erred"):
+                if known[i] is None or known[i].state == "erred" or (known[i].state == "memory" and i != holder):
                     continue
                 worker = dask_scheduler.workers.get(address)
                 if worker is None:
@@ -143,6 +146,65 @@ def forget_worker(client: Any, address: str) -> None:
             await dask_scheduler.remove_worker(address, stimulus_id="gpuboost-lost-worker", close=False)
 
     client.run_on_scheduler(remove)
+
+
+def give_up(client: Any, address: str, lost_after: float, *, for_good: bool) -> None:
+    """Let nothing wait for a worker that is lost. If it is silent it starts anew; if it answers, it is removed if for good."""
+    if silences(client).get(address, 0) > lost_after:
+        restart = threading.Thread(target=restart_silent, args=(client, [address], lost_after), daemon=True)
+        restart.start()  # it takes seconds
+    elif for_good:
+        forget_worker(client, address)
+
+
+def restart_silent(client: Any, workers: Collection[str], lost_after: float) -> list[str]:
+    """Start those workers anew that are not heard of for so many seconds, as Dask itself does after minutes; return which.
+
+    Until then whatever needs them would wait. One without a nanny is given up.
+    """
+    addresses = list(workers)
+
+    async def restart(dask_scheduler: Any) -> list[str]:
+        from distributed.metrics import time
+
+        now, known = time(), dask_scheduler.workers
+        silent = [one for one in addresses if one in known and now - known[one].last_seen > lost_after]
+        if silent:
+            await dask_scheduler.restart_workers(
+                silent, wait_for_workers=False, on_error="return", stimulus_id=f"gpuboost-silent-{now}"
+            )
+        return silent
+
+    restarted: list[str] = client.run_on_scheduler(restart)
+    return restarted
+
+
+@contextmanager
+def silent_restarted(client: Any, lost_after: float) -> Iterator[None]:
+    """Start workers anew that fall silent, and say so at the end: the client waits for what they hold or compute.
+
+    What they held is then computed anew, as is that of a worker that dies.
+    """
+    has_ended = threading.Event()
+    restarted: list[str] = []
+
+    def look() -> None:
+        silent: set[str] = set()
+        with suppress(Exception):  # of a client that has been closed
+            while not has_ended.wait(LOOK_SECONDS):
+                before, silent = silent, {one for one, seconds in silences(client).items() if seconds > lost_after}
+                if before & silent:  # twice, see `first_lost`
+                    restarted.extend(restart_silent(client, before & silent, lost_after))
+
+    thread = threading.Thread(target=look, name=f"{LOCK_KIND}-silent", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join(LOOK_SECONDS)
+        for address in restarted:
+            warn(f"the worker {address} was started anew: it had not been heard of for {lost_after:g} s", RuntimeWarning)
 
 
 @contextmanager

@@ -25,6 +25,8 @@ STEP_SECONDS = 0.5
 """On some systems an interrupt waits for so long."""
 GRACE_SECONDS = 0.5
 """How long it waits, when a worker is lost, for an error that says more."""
+OWN_END_SECONDS = 5.0
+"""How long it waits for the end of a task whose links have closed while its worker lives: its own error is on the way."""
 FETCH_SECONDS = 300
 """How long the finished model may take to come."""
 PLAIN = ("tcp://", "inproc://")
@@ -103,8 +105,7 @@ class Driver:
             self._bring_together()
             while len(self._ended) < len(self.workers):
                 self._step()
-            model: bytes = self.futures[0].result(timeout=FETCH_SECONDS)
-            return model
+            return self._fetch()
         finally:
             if self.client.status == "running":
                 self.client.unsubscribe_topic(self.name)
@@ -179,10 +180,22 @@ class Driver:
         elif future.status == "error":
             error = future.exception()
             if isinstance(error, WorkerLostError):
-                self._lose(error.worker, f"it was {self._name_of(error.worker)}", error.what)
+                self._lose(error.worker, f"it was {self._name_of(error.worker)}", error.what, OWN_END_SECONDS)
             self._raise(rank)
-        else:
+        else:  # Dask cancels the tasks whose data were only in the memory of a worker that has gone
+            known = silences(self.client) if self.client.status == "running" else self.workers
+            for lost, address in enumerate(self.workers):
+                if address not in known:
+                    self._lose(lost, f"{address} has left the cluster")
             raise RuntimeError(f"the task of worker {rank} ({self.workers[rank]}) was {future.status} by somebody else")
+
+    def _fetch(self) -> bytes:
+        """Return the model's file. Its worker is watched until it is here."""
+        models: list[bytes] = []
+        self._ask(partial(self.futures[0].result, timeout=FETCH_SECONDS), models.append)
+        while not models:
+            self._step()
+        return models[0]
 
     def _name_of(self, rank: int) -> str:
         return self.workers[rank] if rank < len(self.workers) else "none of ours"
@@ -192,15 +205,25 @@ class Driver:
         error.add_note(f"raised by worker {rank} of {len(self.workers)} ({self.workers[rank]})")
         raise error.with_traceback(self.futures[rank].traceback())
 
-    def _lose(self, rank: int, how: str, what: str = "a look at the cluster") -> None:
-        """Raise the error that says most of why a worker was lost."""
-        deadline = time.monotonic() + GRACE_SECONDS
-        while time.monotonic() < deadline:
+    def _lose(self, rank: int, how: str, what: str = "a look at the cluster", seconds: float = GRACE_SECONDS) -> None:
+        """Raise the error that says most of why a worker was lost: another's own, if one comes.
+
+        Parameters
+        ----------
+        rank : int
+        how, what : str
+            See `WorkerLostError`.
+        seconds : float
+            How long to wait for such an error while the worker is in the cluster.
+        """
+        began = time.monotonic()
+        while (waited := time.monotonic() - began) < seconds:
+            pending = {other for other, future in enumerate(self.futures) if not future.done()}  # first: errors may come now
             for other, future in enumerate(self.futures):
                 if future.status == "error" and not isinstance(future.exception(), WorkerLostError):
                     self._raise(other)
-            pending = {other for other, future in enumerate(self.futures) if not future.done()}
-            if not pending or (pending == {rank} and self.workers[rank] not in silences(self.client)):
+            has_time = pending and pending != {rank} and waited < GRACE_SECONDS
+            if not pending or (not has_time and self._name_of(rank) not in silences(self.client)):
                 break
             time.sleep(0.02)
         raise WorkerLostError(rank, what, how)

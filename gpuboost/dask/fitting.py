@@ -12,7 +12,7 @@ from distributed import Client
 
 from gpuboost.by_name import new_estimator
 from gpuboost.dask.checkpoints import Resumption
-from gpuboost.dask.cluster import forget_worker, silences, wait_for
+from gpuboost.dask.cluster import give_up, silences, silent_restarted, wait_for
 from gpuboost.dask.driver import Block, Options, train_on_workers
 from gpuboost.dask.parquet import are_files, row_groups
 from gpuboost.dask.partitions import Partition, compare_shapes, partitions_of
@@ -77,7 +77,9 @@ def fit(
     ports : tuple of int, optional
         The first and last port that sockets may listen on; by default the system chooses.
     lost_after : float, default 30
-        Seconds after which a worker is lost that the scheduler does not hear of. One that dies is lost at once.
+        Seconds after which a worker is lost that the scheduler does not hear of; its nanny starts it anew, as Dask lets it do
+        after minutes. One that dies is lost at once. One that is lost before the training is a warning: others compute what it
+        held.
     start_within : float, default 60
         Seconds in which all workers must begin. The training holds a thread of each to its end.
     retry : int, default 0
@@ -105,7 +107,9 @@ def fit(
     if keeper is not None and not isinstance(keeper, Checkpoint):
         raise TypeError(f"checkpoint must be a gpuboost.Checkpoint or a path, got a {type(keeper).__name__}")
     options = _options(client, links, ports, lost_after, start_within)
-    data = Data(client, [(X, y, sample_weight), *evaluation_tuples(eval_set)], start_within)
+    sets = [(X, y, sample_weight), *evaluation_tuples(eval_set)]
+    with silent_restarted(client, lost_after):
+        data = Data(client, sets, options)
     return fit_with_retries(data, model, options, check_integer("retry", retry, 0), keeper, fit_worker)
 
 
@@ -113,18 +117,22 @@ def fit_with_retries(
     data: Data, estimator: Any, options: Options, retry: int, checkpoint: Checkpoint | None, work: Work
 ) -> Any:
     """Train, and train again when a worker is lost; return the fitted estimator."""
-    client, resumption = data.client, Resumption(data.client, checkpoint)
+    client, lost_after = data.client, options.lost_after
+    with silent_restarted(client, lost_after):
+        resumption = Resumption(client, checkpoint)
     so_far = resumption.with_callback(estimator)
     for n_left in range(retry, -1, -1):
-        shares = data.shares()
+        with silent_restarted(client, lost_after):
+            shares = data.shares()
         try:
             content = train_on_workers(client, shares, so_far, options, work)
         except WorkerLostError as error:
+            give_up(client, list(shares)[error.worker], lost_after, for_good=n_left > 0)
             if n_left == 0:
                 raise
             warn(f"{error}; trying again on the workers that are left", RuntimeWarning)
-            forget_worker(client, list(shares)[error.worker])
-            so_far = resumption.resumed(estimator)
+            with silent_restarted(client, lost_after):
+                so_far = resumption.resumed(estimator)
         else:
             break
     take_over(estimator, model_from(content))
@@ -149,12 +157,12 @@ class Data:
     client : distributed.Client
     sets : sequence of (X, y, weight)
         The first is the training set.
-    patience : float
-        See `gpuboost.dask.cluster.wait_for`.
+    options : Options
+        ``start_within`` is the patience of `gpuboost.dask.cluster.wait_for`.
     """
 
-    def __init__(self, client: Client, sets: Sequence[tuple[Any, Any, Any]], patience: float) -> None:
-        self.client, self.patience = client, patience
+    def __init__(self, client: Client, sets: Sequence[tuple[Any, Any, Any]], options: Options) -> None:
+        self.client, self.patience, self.lost_after = client, options.start_within, options.lost_after
         self.parts: list[list[Any]] = []
         first = None
         for i, (X, y, weight) in enumerate(sets):
@@ -162,14 +170,17 @@ class Data:
             if are_files(X):
                 parts, shape = row_groups(client, X, y, weight, name)
             else:
-                parts, shape = partitions_of(client, X, y, weight, name, patience)
+                parts, shape = partitions_of(client, X, y, weight, name, self.patience)
             first = first or shape
             compare_shapes(first, "X", shape, f"X of {name}")
             self.parts.append(parts)
 
     def shares(self) -> dict[str, list[list[Block]]]:
         """Return what each worker gets of each set, by its address; workers without rows of the training set get nothing."""
-        placed = [self._placed(self.parts[0], list(silences(self.client)))]
+        heard_of = [worker for worker, seconds in silences(self.client).items() if seconds <= self.lost_after]
+        if not heard_of:
+            raise RuntimeError(f"no worker of the cluster has been heard of for lost_after={self.lost_after:g} s")
+        placed = [self._placed(self.parts[0], heard_of)]
         workers = list(placed[0])
         placed += [self._placed(parts, workers) for parts in self.parts[1:]]
         return {worker: [[block_of(part) for part in one.get(worker, [])] for one in placed] for worker in workers}

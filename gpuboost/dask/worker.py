@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from distributed import get_worker
 from distributed.comm.addressing import get_address_host
+from distributed.worker import WORKER_ANY_RUNNING
 
 from gpuboost.dask.comms import CommLinks, take_links
 from gpuboost.errors import WorkerLostError, WorkersPartedError
@@ -105,13 +106,20 @@ class Seat:
         self._watching.cancel()
 
     async def _end_if_unwanted(self) -> None:
-        """End the training when nobody wants the task's result any more: it was cancelled, or its client has gone."""
+        """End the training when nobody wants the task's result any more: it was cancelled, or its client has gone.
+
+        A worker that closes waits for its tasks, so its training ends as well.
+        """
+        reason: Exception = RuntimeError("the training was ended from outside")
         try:
             while (task := self.worker.state.tasks.get(self._key)) and task.state in ("executing", "long-running"):
+                if self.worker.status not in WORKER_ANY_RUNNING:
+                    reason = WorkerLostError(self.assignment.rank, "the closing of the worker")
+                    break
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             if not self._has_ended:
-                self.abort(RuntimeError("the training was ended from outside"))
+                self.abort(reason)
 
     def abort(self, error: Exception) -> None:
         """Let the task raise ``error`` in the call of its peers that it is in, or in its next one."""

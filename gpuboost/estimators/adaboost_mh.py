@@ -10,18 +10,15 @@ from numpy.typing import NDArray
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.estimators.base import BoostingClassifier
-from gpuboost.estimators.parameters import GrowthParameters
+from gpuboost.estimators.voting import VotingParameters
 from gpuboost.exactmath import log
 from gpuboost.inputs import parameters
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample
-from gpuboost.learners.base import Learner
-from gpuboost.learners.hamming_tree import HammingTree
-from gpuboost.learners.product import MAX_FACTORS, StumpProduct
 from gpuboost.links import Link, Sigmoid
 
 
-class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
+class AdaBoostMHClassifier(VotingParameters, BoostingClassifier):
     """AdaBoost.MH with multi-class Hamming trees, stumps or products of stumps (Kegl 2014).
 
     The algorithm boosts one vector-valued classifier a round, which votes for or against every class, and whose cuts are shared
@@ -31,20 +28,13 @@ class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
     ----------
     n_estimators : int, default 1000
         Rounds of boosting, the number of trees.
-    learner : {"tree", "stump", "product"}, default "tree"
+    learner : {"tree", "stump", "product", "single-label"}, default "tree"
         The weak learner: Hamming trees (section 3 of the paper), decision stumps, or products of decision stumps (Kegl and
-        Busa-Fekete 2009).
-    max_leaf_nodes : int or "auto", default "auto"
-        Leaves of a Hamming tree, at least 2: the paper's number of inner nodes plus one. "auto" is 20, or with less than
-        2000 distinct rows one for every 100 of them, but no less than there are classes (up to 20) and than 4: small sets need
-        small trees.
-    n_factors : int, default 3
-        Stumps of a product, 1 to 8.
+        Busa-Fekete 2009). "single-label" are trees whose leaves vote for one class and against all others, for comparison;
+        they need ``variant="discrete"``.
     variant : {"real", "discrete"}, default "real"
         "discrete" gives each round one coefficient (eq. 12), "real" one to every leaf and class (section 2.3). The latter needs
         fewer rounds; the former, with which the paper's experiments were made, suffers less from wrong labels.
-    learning_rate : float, default 1.0
-        Multiplies the coefficients; 1 is the paper's algorithm.
     initial_weights : {"auto", "single-label", "uniform"}, default "auto"
         How the weight of a row is divided among the classes: half of it to the row's own class (eq. 3), or equally. "auto" is
         "single-label" for a y of labels and "uniform" for an indicator matrix.
@@ -79,13 +69,11 @@ class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
     """
 
     n_estimators: int = 1000
-    learner: Literal["tree", "stump", "product"] = "tree"
-    max_leaf_nodes: int | Literal["auto"] = "auto"
-    n_factors: int = 3
+    learner: Literal["tree", "stump", "product", "single-label"] = "tree"
     variant: Literal["real", "discrete"] = "real"
-    learning_rate: float = 1.0
     initial_weights: Literal["auto", "single-label", "uniform"] = "auto"
 
+    _learners = ("tree", "stump", "product", "single-label")
     _margin_loss = "exponential"
     _own_fitted = ("initial_weights_",)
 
@@ -93,15 +81,6 @@ class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
         parameters.check_choice("initial_weights_", self.initial_weights_, ("single-label", "uniform"))
 
     def _check_own_parameters(self) -> None:
-        parameters.check_choice("learner", self.learner, ("tree", "stump", "product"))
-        if isinstance(self.max_leaf_nodes, str):
-            if self.max_leaf_nodes != "auto":
-                raise ValueError(f'max_leaf_nodes must be an integer of at least 2 or "auto", got {self.max_leaf_nodes!r}')
-        else:
-            parameters.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
-        parameters.check_integer("n_factors", self.n_factors, 1, MAX_FACTORS)
-        parameters.check_choice("variant", self.variant, ("discrete", "real"))
-        parameters.check_learning_rate(self.learning_rate)
         parameters.check_choice("initial_weights", self.initial_weights, ("auto", "single-label", "uniform"))
 
     def _make_booster(self, encoder: LabelEncoder, sample: Sample, previous: Self | None) -> AdaBoostMH:
@@ -118,25 +97,14 @@ class AdaBoostMHClassifier(GrowthParameters, BoostingClassifier):
                 f"warm_start=True continues a model with initial_weights={previous.initial_weights_!r}, "
                 f"got {self.initial_weights_!r}"
             )
-        learner: Learner
-        if self.learner == "product":
-            learner = StumpProduct(self.n_factors)
-        else:
-            learner = HammingTree(self._leaves(len(encoder.classes), sample) if self.learner == "tree" else 2)
         return AdaBoostMH(
-            learner,
+            self._learner(len(encoder.classes), sample),
             self.initial_weights_,  # type: ignore[arg-type]
             self.variant,
             float(self.learning_rate),
             float(self.min_weight_fraction_leaf),
             self._sampling(self._seed),
         )
-
-    def _leaves(self, n_classes: int, sample: Sample) -> int:
-        """Return the number of leaves that ``max_leaf_nodes`` stands for."""
-        if isinstance(self.max_leaf_nodes, str):
-            return min(20, max(4, n_classes, sample.n_distinct(2000) // 100))
-        return int(self.max_leaf_nodes)
 
     def _offset(self, n_classes: int) -> float:
         """Return the log of the odds against a class that its initial weights have levelled."""

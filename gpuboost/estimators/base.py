@@ -23,13 +23,13 @@ from gpuboost.costs.matrix import check_cost_matrix
 from gpuboost.costs.metrics import refuse_many_labels
 from gpuboost.estimators.calibrating import Calibrating
 from gpuboost.estimators.exiting import Exiting
-from gpuboost.estimators.file_fitting import stored_sample
+from gpuboost.estimators.file_fitting import evaluation_entries, stored_sample, watched_sample
 from gpuboost.estimators.parameters import TrainingParameters
 from gpuboost.estimators.predictor import take_over, to_backend
 from gpuboost.export.methods import Exports
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.label_values import label_keys
-from gpuboost.inputs.parameters import check_callables, check_integer, draw_seed, evaluation_tuples, shared_seed
+from gpuboost.inputs.parameters import check_callables, check_integer, draw_seed, shared_seed
 from gpuboost.inputs.samples import Sample, evaluation_sample, split_off, training_sample
 from gpuboost.messages import warn
 from gpuboost.peers.base import ALONE, agree
@@ -37,10 +37,8 @@ from gpuboost.peers.rows import RowOrder
 from gpuboost.persistence.model_file import save
 from gpuboost.plotting.accessor import PlotAccessor
 from gpuboost.progress import History
-from gpuboost.stopping import Patience, SmoothedError, Stopping
 from gpuboost.training import Training, train
 
-DEFAULT_PATIENCE = 50
 NO_COLUMN = "no column of X tells rows apart: the model predicts the shares of the classes"
 
 
@@ -92,6 +90,8 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
     """The loss of the margin that two classes are trained by, where there is one. `OutputCodeClassifier` decodes by it."""
     _own_fitted: ClassVar[tuple[str, ...]] = ()
     """Fitted attributes that only this classifier has."""
+    _absent: ClassVar[tuple[str, ...]] = ()
+    """Fitted attributes of its bases that it does not have."""
 
     # ---- what a subclass defines -------------------------------------------------------------------------------------------
 
@@ -123,18 +123,20 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
 
         Parameters
         ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features); or CodeFile
+        X : array-like, data frame, device array or ComputedMatrix, shape (n_rows, n_features); or CodeFile
             Numbers of any real dtype. NaN (in data frames also None and NA) is missing, infinities are ordinary values.
             Arrays of CuPy, PyTorch, JAX, Numba and others that lie on a CUDA device are encoded there, if the training runs on
             one; to choose the cuts, some of their columns at a time are copied to the host. All arrays that `fit` takes may be
-            on a device. A `gpuboost.CodeFile` has labels and weights, too.
+            on a device. The columns of a `gpuboost.features.ComputedMatrix` are computed some at a time, in predictions, too.
+            A `gpuboost.CodeFile` has labels and weights, too.
         y : array-like, shape (n_rows,) or (n_rows, n_classes)
             Labels of any type that can be ordered, or a 0/1 matrix of at least two columns for a multi-label problem.
         sample_weight : array-like, shape (n_rows,), optional
             Not negative. A row of weight 2 is the same as two rows; a row of weight 0 does not exist.
         eval_set : tuple or list of tuples, optional
-            ``(X, y)`` or ``(X, y, sample_weight)``: sets whose error and loss are recorded after every round, as "valid",
-            "valid_1", "valid_2", ... Early stopping looks at the first. They are unweighted unless they bring weights.
+            ``(X, y)``, ``(X, y, sample_weight)``, or a `CodeFile` with the cuts of the one that is trained on: sets whose error
+            and loss are recorded after every round, as "valid", "valid_1", "valid_2", ... Early stopping looks at the first.
+            They are unweighted unless they bring weights.
 
         Returns
         -------
@@ -231,13 +233,16 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
             agree(backend.peers, "scores of a constant model", scores)
             booster = PriorBooster(booster, scores, self._metrics)
         names = list(evaluation)
+        watched = {name: self._model.problem(backend, one, encoder)[0] for name, one in evaluation.items()}
+        for one in (sample, *evaluation.values()):
+            one.release()
         training = train(
             booster,
             problem,
             n_rounds=self.n_estimators,
             initial_rounds=previous._model.rounds() if previous else (),
             history=self._history_so_far(names, ("error",) if costs is None else ("error", "cost"), previous),
-            evaluation={name: self._model.problem(backend, one, encoder)[0] for name, one in evaluation.items()},
+            evaluation=watched,
             costs=costs,
             stopping=self._stopping(),
             callbacks=check_callables("callbacks", self.callbacks),
@@ -251,13 +256,16 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
         self, backend: Backend, sample: Sample, eval_set: Any, encoder: LabelEncoder
     ) -> tuple[Sample, dict[str, Sample]]:
         """Return the training set and the evaluation sets by name: the caller's, or a hold-out of the training set."""
-        sets = evaluation_tuples(eval_set)
-        evaluation = {}
-        for i, (X, y, sample_weight) in enumerate(sets):
-            name = f"eval_set[{i}]" if isinstance(eval_set, list) else "eval_set"
+        sets = evaluation_entries(eval_set)
+        evaluation: dict[str, Sample] = {}
+        for i, entry in enumerate(sets):
+            name, set_name = f"eval_set[{i}]" if isinstance(eval_set, list) else "eval_set", f"valid_{i}" if i else "valid"
+            if isinstance(entry, CodeFile):
+                evaluation[set_name] = watched_sample(self, entry, encoder, name)
+                continue
+            X, y, sample_weight = entry
             may_be_empty = backend.peers.size > 1
             matrix = to_backend(backend, self._matrix(X, reset=False, name=f"X of {name}", may_be_empty=may_be_empty))
-            set_name = f"valid_{i}" if i else "valid"
             evaluation[set_name] = evaluation_sample(matrix, y, sample_weight, encoder, name, backend.peers)
         if sets or not self.early_stopping:
             return sample, evaluation
@@ -266,18 +274,10 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
 
     def _draws(self, eval_set: Any) -> bool:
         """Whether training draws anything at random, or has a seed to draw with."""
-        holds_out = bool(self.early_stopping) and not evaluation_tuples(eval_set)
+        holds_out = bool(self.early_stopping) and not evaluation_entries(eval_set)
         holds_out |= self.calibration == "cv" or (self.calibration == "holdout" and not self.early_stopping)
         takes_parts = any(getattr(self, name, 1.0) != 1.0 for name in ("subsample", "max_features"))
         return self.random_state is not None or holds_out or takes_parts
-
-    def _stopping(self) -> Stopping | None:
-        """Return the early-stopping rule."""
-        if not self.early_stopping:
-            return None
-        if isinstance(self.early_stopping, str) and self.early_stopping == "patience":
-            return Patience(self.n_iter_no_change or DEFAULT_PATIENCE)
-        return SmoothedError(self.n_iter_no_change)
 
     def _checked_costs(self, encoder: LabelEncoder) -> Floats | None:
         """Return the cost matrix to train by in the order of the classes, if there is one."""

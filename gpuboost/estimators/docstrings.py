@@ -16,7 +16,8 @@ ENTRY = re.compile(r"^(?=\S)", re.MULTILINE)
 def with_inherited_entries(cls: type) -> str:
     """Return the docstring of a class with the entries of its bases behind its own.
 
-    An entry of the class replaces that of the same name; parameters that ``__init__`` does not take are left out.
+    An entry of the class replaces that of the same name; parameters that ``__init__`` does not take, and what the class names
+    in ``_absent``, are left out.
     """
     summary, sections = divided(vars(cls).get("__doc__"))
     taken = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
@@ -24,7 +25,7 @@ def with_inherited_entries(cls: type) -> str:
         merged = entries(sections.get(title, ""))
         for base in cls.__bases__:
             for name, entry in entries(divided(base.__doc__)[1].get(title, "")).items():
-                if title != "Parameters" or name in taken:
+                if (title != "Parameters" or name in taken) and name not in getattr(cls, "_absent", ()):
                     merged.setdefault(name, entry)
         sections[title] = "\n".join(merged.values())
     present = [f"{title}\n{'-' * len(title)}\n{sections[title]}" for title in SECTIONS if sections.get(title)]

@@ -34,11 +34,9 @@ def stored_sample(
     CodeFileError
         If the file is damaged.
     """
-    kind = type(estimator).__name__
     if order is not None:
         raise ValueError("a CodeFile is trained on by one worker: give each a part of the rows in memory")
-    if estimator._model_kind is not TreeModel:
-        raise TypeError(f"a {kind} that boosts a regressor needs values, which a code file does not have")
+    check_takes_codes(estimator)
     for name, given in (("y", y), ("sample_weight", sample_weight)):
         if given is not None:
             raise ValueError(f"{name} must be None beside a CodeFile, which has labels and weights of its own")
@@ -47,7 +45,7 @@ def stored_sample(
             f"class_weight must be None beside a CodeFile, whose cuts depend on weights, got {estimator.class_weight!r:.80}; "
             "write the file with weights that it is a factor of"
         )
-    if estimator.early_stopping and not evaluation_tuples(eval_set):
+    if estimator.early_stopping and not evaluation_entries(eval_set):
         raise ValueError("early_stopping on a CodeFile needs an eval_set: its cuts were chosen on all of its rows")
     if estimator.calibration == "cv" or (estimator.calibration and not estimator.early_stopping):
         raise ValueError(
@@ -59,3 +57,33 @@ def stored_sample(
     else:
         compare_names(estimator, file.feature_names, file.n_features)
     return file.sample()
+
+
+def check_takes_codes(estimator: Any) -> None:
+    """Raise a TypeError if an estimator needs values."""
+    if estimator._model_kind is not TreeModel:
+        kind = type(estimator).__name__
+        raise TypeError(f"a {kind} that boosts no trees needs values, which a code file does not have")
+
+
+def evaluation_entries(eval_set: Any) -> list[CodeFile | tuple[Any, Any, Any]]:
+    """Return the files, and the (X, y, sample_weight) triples, of an ``eval_set``."""
+    entries = [] if eval_set is None else eval_set if isinstance(eval_set, list) else [eval_set]
+    return [one if isinstance(one, CodeFile) else evaluation_tuples([one])[0] for one in entries]
+
+
+def watched_sample(estimator: Any, file: CodeFile, encoder: LabelEncoder, name: str) -> Sample:
+    """Return the rows of a code file that a training watches.
+
+    Raises
+    ------
+    TypeError
+        If the estimator needs values.
+    ValueError
+        If the columns, or the labels, are not those of the training.
+    CodeFileError
+        If the file is damaged.
+    """
+    check_takes_codes(estimator)
+    compare_names(estimator, file.feature_names, file.n_features)
+    return file.watched_sample(encoder, name)

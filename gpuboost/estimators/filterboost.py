@@ -13,7 +13,8 @@ from gpuboost.array_types import Floats
 from gpuboost.boosters.base import Metric
 from gpuboost.boosters.exponential import MAX_STEP
 from gpuboost.boosters.filtering.filterboost import FilterBoost, Schedule
-from gpuboost.boosters.filtering.weak_learners import ClassVotes, Colouring, ColourVotes, Criterion, WeakLearner
+from gpuboost.boosters.filtering.weak_learners import ClassVotes, ColourVotes, Criterion, WeakLearner
+from gpuboost.codes.colourings import check_colourings
 from gpuboost.estimators.base import SingleLabelClassifier
 from gpuboost.estimators.stream_fitting import StreamFit
 from gpuboost.exactmath import log
@@ -237,7 +238,7 @@ class FilterBoostClassifier(SingleLabelClassifier):
         criterion: Criterion = "edge" if self.leaf_values == "vote" or (n_classes > 2 and not in_halves) else "entropy"
         learner: WeakLearner = ClassVotes(int(self.max_leaf_nodes), criterion)
         if in_halves:
-            colourings = self._checked_colourings(n_classes)
+            colourings = check_colourings(self.colourings, n_classes)
             learner = ColourVotes(int(self.max_leaf_nodes), n_classes, self._seed, colourings, criterion)
         return FilterBoost(
             examples,
@@ -253,17 +254,6 @@ class FilterBoostClassifier(SingleLabelClassifier):
             epsilon=None if self.target_error is None else float(self.target_error),
             recycle=recycle,
         )
-
-    def _checked_colourings(self, n_classes: int) -> tuple[Colouring, ...]:
-        if self.colourings is None:
-            return ()
-        given = np.asarray(self.colourings)
-        if given.ndim != 2 or given.shape[1] != n_classes or not len(given):
-            raise ValueError(f"colourings must have the shape (n_colourings, {n_classes}), got {given.shape}")
-        for i, row in enumerate(given.tolist()):
-            if set(row) != {-1, 1}:
-                raise ValueError(f"colourings must hold -1 and +1, both of them in every row, got {row!r:.80} in row {i}")
-        return tuple(given.astype(np.int8))
 
     def _prior_scores(self, positive: NDArray[np.int64], total: int) -> Floats:
         shares: Floats = log(positive / total)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone, is_regressor
@@ -137,6 +137,8 @@ def weight_parameter(regressor: Any) -> str | None:
 class RegressorModel:
     """Regressors instead of trees: an `gpuboost.estimators.model.Model` of one `RegressionStep` a round."""
 
+    without_trees: ClassVar[str] = "a {kind} that boosts a regressor has no {attribute}, but estimators_"
+
     steps: list[RegressionStep] = field(default_factory=list)
 
     @staticmethod
@@ -160,7 +162,7 @@ class RegressorModel:
         return [[step] for step in self.steps]
 
     def encode(self, backend: Backend, matrix: Any) -> Device:
-        return matrix.astype(np.float64, copy=False)
+        return np.asarray(matrix, np.float64)
 
     def add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
         for step in self.steps[first:stop]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cpu.threads import usable_threads
@@ -19,7 +19,15 @@ from gpuboost.peers.base import ALONE, Peers
 
 
 class Model(Protocol):
-    """What an estimator holds of its rounds, and how rows are scored by them. It is never changed, only replaced."""
+    """What an estimator holds of its rounds, and how rows are scored by them. It is never changed, only replaced.
+
+    Attributes
+    ----------
+    without_trees : str
+        What is said to who asks for trees, with places for the ``{kind}`` of the classifier and the ``{attribute}``.
+    """
+
+    without_trees: ClassVar[str]
 
     @staticmethod
     def open(device: str | int, n_jobs: int | None, peers: Peers = ALONE) -> Backend:
@@ -51,6 +59,8 @@ class Model(Protocol):
 @dataclass(frozen=True, eq=False)
 class TreeModel:
     """Trees, and the cuts of the columns that they are grown on."""
+
+    without_trees: ClassVar[str] = ""
 
     bin_mapper: BinMapper
     ensemble: Ensemble

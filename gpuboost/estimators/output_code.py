@@ -21,7 +21,7 @@ from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
-from gpuboost.inputs.parameters import check_choice, draw_seed
+from gpuboost.inputs.parameters import check_bool, check_choice, draw_seed
 from gpuboost.inputs.weights import row_weights
 from gpuboost.persistence.model_file import save
 from gpuboost.streams.contract import Source
@@ -45,6 +45,9 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     decoding : {"loss", "hamming"}, default "loss"
         Whether the class is predicted whose row has the least loss with the margins, or the one that agrees with the most
         signs. The loss is the one that the booster was trained by.
+    joint : bool, default False
+        Whether one booster has all columns as its labels, and they share its trees: AdaBoost.MO (Schapire and Singer 1999) of
+        an `AdaBoostMHClassifier`. The code must be without zeros.
     random_state : int, Generator, RandomState or None, default None
         Seed of the random codes. If it is given, a booster without one gets another in each column, which follows from it.
 
@@ -56,7 +59,7 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     minimum_distance_ : float
         The least distance of two rows of the code, see `gpuboost.codes.matrices.minimum_distance`.
     estimators_ : list of classifiers
-        The fitted boosters of the columns.
+        The fitted boosters of the columns; with ``joint=True`` the one of all.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features,)
@@ -79,6 +82,7 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     E. Allwein, R. Schapire and Y. Singer (2000), Reducing multiclass to binary: a unifying approach for margin classifiers,
     JMLR 1. T. Dietterich and G. Bakiri (1995), Solving multiclass learning problems via error-correcting output codes, JAIR 2.
+    R. Schapire and Y. Singer (1999), Improved boosting algorithms using confidence-rated predictions, Machine Learning 37.
 
     Examples
     --------
@@ -112,11 +116,13 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         *,
         code: CodeName | Any = "all-pairs",
         decoding: Literal["loss", "hamming"] = "loss",
+        joint: bool = False,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
         self.code = code
         self.decoding = decoding
+        self.joint = joint
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -186,6 +192,9 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         encoder = self._encoder(labels := label_array(y, n_rows, rows=rows))
         self._make_code(encoder)
         target = encoder.encode(labels)
+        if self._is_joint():
+            self.estimators_ = [self._fit_joint(matrix, target, rows, sample_weight)]
+            return
         self.estimators_ = []
         for s, column in enumerate(self.code_matrix_.T):
             signs = np.zeros(n_rows, np.int64)
@@ -195,8 +204,22 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             binary = (np.where(signs, signs, 1), None if unweighted else np.where(signs, weights, 0.0))
             self.estimators_.append(self._fit_column(s, "fit", matrix, binary[0], sample_weight=binary[1]))
 
+    def _is_joint(self) -> bool:
+        """Whether there is one booster of several columns."""
+        return bool(self.joint) and self.code_matrix_.shape[1] > 1
+
+    def _fit_joint(self, matrix: Any, target: NDArray[Any], rows: NDArray[np.intp], sample_weight: Any) -> Any:
+        """Return the booster of all columns, whose labels are those where the row's class has a 1."""
+        if not self.code_matrix_.all():
+            raise ValueError("joint=True needs a code without zeros: every row is a row of every column")
+        has_label = np.zeros((matrix.shape[0], self.code_matrix_.shape[1]), np.int64)
+        has_label[rows] = self.code_matrix_[target] > 0
+        return self._fit_column(0, "fit", matrix, has_label, sample_weight=sample_weight)
+
     def _fit_stream(self, source: Source, classes: Any) -> None:
         self._check_parameters()
+        if self.joint:
+            raise ValueError("joint=True needs all rows at once, in fit")
         if not hasattr(self.estimator, "fit_stream"):
             raise TypeError(f"estimator must have fit_stream, as FilterBoostClassifier has, got {self.estimator!r:.200}")
         if not source.repeatable:
@@ -227,11 +250,13 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         booster = clone(self.estimator)
         if self.random_state is not None and booster.get_params(deep=False).get("random_state", 0) is None:
             booster.set_params(random_state=int(np.random.default_rng([self._seed, s]).integers(2**31)))
-        where = f"column {s} of the {self.code_matrix_.shape[1]} columns of the code"
+        which = "all" if self._is_joint() else f"column {s} of the"
+        where = f"{which} {self.code_matrix_.shape[1]} columns of the code"
         try:
             getattr(booster, method)(*rows, **others)
         except (ValueError, TypeError) as error:
-            error.add_note(f"(in {where}, whose labels are -1 and 1)")
+            labels = "which are its labels" if self._is_joint() else "whose labels are -1 and 1"
+            error.add_note(f"(in {where}, {labels})")
             raise
         if getattr(booster, "stop_reason_", "") == "interrupted":
             raise KeyboardInterrupt(f"interrupted in {where}")
@@ -242,6 +267,8 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if isinstance(booster, type) or not hasattr(booster, "_margin_loss") or not hasattr(booster, "decision_function"):
             raise TypeError(f"estimator must be a classifier of gpuboost, such as AdaBoostMHClassifier(), got {booster!r:.200}")
         check_choice("decoding", self.decoding, ("loss", "hamming"))
+        if check_bool("joint", self.joint) and not get_tags(booster).classifier_tags.multi_label:
+            raise TypeError(f"joint=True needs a booster of several labels a row, AdaBoostMHClassifier(), got {booster!r:.200}")
         if getattr(booster, "calibration", None) is not None:
             raise ValueError(
                 f"estimator must have calibration=None, got {booster.calibration!r}: margins decide here, and there are no "
@@ -272,16 +299,21 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.code_matrix_ = check_code(self.code_matrix_, self.classes_)
         if self.minimum_distance_ != minimum_distance(self.code_matrix_):
             raise ValueError("its minimum distance is not that of its code")
-        if len(self.estimators_) != self.code_matrix_.shape[1]:
-            raise ValueError(f"it has {len(self.estimators_)} boosters for a code of {self.code_matrix_.shape[1]} columns")
+        n_columns, joint = self.code_matrix_.shape[1], self._is_joint()
+        if len(self.estimators_) != (1 if joint else n_columns):
+            raise ValueError(f"it has {len(self.estimators_)} boosters for a code of {n_columns} columns")
+        labels = list(range(n_columns)) if joint else [-1, 1]
         for one in self.estimators_:
-            if one.n_features_in_ != self.n_features_in_ or one.multi_label_ or one.classes_.tolist() != [-1, 1]:
+            if one.n_features_in_ != self.n_features_in_ or one.multi_label_ != joint or one.classes_.tolist() != labels:
                 raise ValueError("one of its boosters is of another problem")
 
     # ---- prediction --------------------------------------------------------------------------------------------------------
 
     def _margins(self, matrix: Any) -> Floats:
         """Return the margins of the columns, shape (n_rows, n_columns)."""
+        if self._is_joint():
+            margins: Floats = to_host(self.estimators_[0].decision_function(matrix))
+            return margins
         loss = self.estimators_[0]._margin_loss
         scale = MARGIN_OF_LOG_ODDS[loss] if loss is not None else 1.0
         return np.stack([scale * to_host(one.decision_function(matrix)) for one in self.estimators_], axis=1)

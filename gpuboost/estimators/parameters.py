@@ -21,6 +21,9 @@ from gpuboost.inputs.parameters import (
     check_share,
 )
 from gpuboost.progress import Progress
+from gpuboost.stopping import Patience, SmoothedError, Stopping
+
+DEFAULT_PATIENCE = 50
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -118,6 +121,14 @@ class TrainingParameters(Parameters):
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
         check_bool("warm_start", self.warm_start)
         check_callables("callbacks", self.callbacks)
+
+    def _stopping(self) -> Stopping | None:
+        """Return the early-stopping rule."""
+        if not self.early_stopping:
+            return None
+        if isinstance(self.early_stopping, str) and self.early_stopping == "patience":
+            return Patience(self.n_iter_no_change or DEFAULT_PATIENCE)
+        return SmoothedError(self.n_iter_no_change)
 
 
 class SamplingParameters(Parameters):

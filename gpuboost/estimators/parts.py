@@ -13,7 +13,7 @@ import numpy as np
 from gpuboost.array_types import IntArray
 from gpuboost.errors import WorkersPartedError
 from gpuboost.estimators.base import BoostingClassifier
-from gpuboost.inputs.containers import frame_names, joined
+from gpuboost.inputs.containers import Blocks, frame_names, joined
 from gpuboost.peers.base import Peers
 from gpuboost.peers.local_rows import LocalRows
 from gpuboost.peers.rows import RowOrder
@@ -27,7 +27,7 @@ class Part:
     Attributes
     ----------
     X, y, sample_weight
-        As for `BoostingClassifier.fit`, but there may be no rows.
+        As for `BoostingClassifier.fit`, but there may be no rows; X may be `Blocks`, which are used up.
     eval_set : tuple or list of tuples, optional
         As for `BoostingClassifier.fit`: the worker's rows of every set, all workers' in the same order.
     keys : ndarray of int64, shape (n_stretches,)
@@ -85,25 +85,30 @@ def fit_worker(estimator: Any, local: LocalRows, peers: Peers) -> bytes:
 
 
 def part_of(local: LocalRows) -> Part:
-    """Return blocks of rows as one part. A worker has rows of the training set, but perhaps none of an evaluation set."""
-    X, y, weight = joined(local.X), joined(local.y), local.sample_weight and joined(local.sample_weight)
+    """Return blocks of rows as one part, and leave their features to it.
+
+    A worker has rows of the training set, but perhaps none of an evaluation set.
+    """
+    y, weight = joined(local.y), local.sample_weight and joined(local.sample_weight)
+    sizes = np.array([len(block) for block in local.X])
+    X = Blocks(local.X)  # never joined, as that would take the memory of all of them once more
     sets: list[tuple[Any, ...]] = []
     for own in local.evaluation:
         given = own.sample_weight is not None
         if own.X:
-            sets.append((joined(own.X), joined(own.y), *([joined(own.sample_weight or [])] if given else [])))
+            sets.append((Blocks(own.X), joined(own.y), *([joined(own.sample_weight or [])] if given else [])))
         else:
-            sets.append((X[:0], y[:0], *([np.zeros(0)] if given else [])))
-    sizes = np.array([len(block) for block in local.X])
+            sets.append((X.head, y[:0], *([np.zeros(0)] if given else [])))
     return Part(X, y, np.array(local.first_rows), sizes, weight, sets or None)
 
 
 def check_parts(part: Part, peers: Peers) -> None:
     """Refuse parts of which some have other columns, weights or evaluation sets than others."""
     n_sets = len(part.eval_set) if isinstance(part.eval_set, list) else int(part.eval_set is not None)
+    head = part.X.head if isinstance(part.X, Blocks) else part.X
     own = {
-        "columns": part.X.shape[1],
-        "names of the columns": frame_names(part.X),
+        "columns": head.shape[1],
+        "names of the columns": frame_names(head),
         "sample_weight": "given" if part.sample_weight is not None else "absent",
         "number of evaluation sets": n_sets,
     }

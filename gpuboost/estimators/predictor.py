@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.array_types import Floats
 from gpuboost.backends.base import Backend
-from gpuboost.binning import BinMapper
+from gpuboost.binning import BinMapper, ComputedMatrix
 from gpuboost.costs.matrix import check_cost_matrix, least_cost
 from gpuboost.costs.metrics import mean_cost, refuse_many_labels
 from gpuboost.ensemble import Ensemble
 from gpuboost.estimators.model import Model, TreeModel
 from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
+from gpuboost.inputs.containers import Blocks
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
 from gpuboost.inputs.weights import row_weights
@@ -114,9 +115,9 @@ class Predictor:
         gains = self._trees("feature_importances_").ensemble.feature_gains(self.n_features_in_)
         return gains / (gains.sum() or 1.0)
 
-    def _set_trees(self, bin_mapper: BinMapper, ensemble: Ensemble) -> None:
-        """Make trees from a file the model."""
-        self._model = TreeModel(bin_mapper, ensemble)
+    def _set_model(self, **parts: Any) -> None:
+        """Make what comes from a file the model."""
+        self._model = self._model_kind(**parts)
 
     def _trees(self, attribute: str) -> TreeModel:
         """Return the model of trees that an attribute belongs to; raise an AttributeError if there is none."""
@@ -126,7 +127,7 @@ class Predictor:
         kind = type(self).__name__
         if model is None:
             raise AttributeError(f"{kind!r} object has no attribute {attribute!r}")
-        raise AttributeError(f"a {kind} that boosts a regressor has no {attribute}, but estimators_")
+        raise AttributeError(model.without_trees.format(kind=kind, attribute=attribute))
 
     # ---- rows to labels ----------------------------------------------------------------------------------------------------
 
@@ -135,11 +136,12 @@ class Predictor:
 
         One that lies on a device stays there: see `to_backend`.
         """
+        named = X.head if isinstance(X, Blocks) else X
         if not reset:
-            compare_columns(self, X)
+            compare_columns(self, named)
         matrix = to_matrix(X, self, name, may_be_empty=may_be_empty)
         if reset:
-            record_columns(self, X, matrix.shape[1])
+            record_columns(self, named, matrix.shape[1])
         else:
             compare_number(self, matrix.shape[1])
         return matrix
@@ -308,7 +310,12 @@ def take_over(estimator: Any, fitted: Any) -> None:
 
 
 def to_backend(backend: Backend, matrix: Any) -> Any:
-    """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be."""
+    """Return a checked matrix as one that the backend can encode: one on a device comes to the host if need be.
+
+    One that is to be computed is computed on the backend.
+    """
+    if isinstance(matrix, ComputedMatrix):
+        return matrix.on(backend)
     return matrix if backend.reads_device_arrays else to_host(matrix)
 
 

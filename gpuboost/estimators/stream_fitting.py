@@ -116,6 +116,11 @@ class StreamFit:
             history, last = previous.history_, previous.n_estimators_ - 1
             place = int(history["pass"][last]), int(history["row"][last])
             left = None if left is None else max(0, left - int(sum(history["draws"][: last + 1])))
+            if source.n_rows is not None and place[1] > source.n_rows:
+                raise ValueError(
+                    f"warm_start=True goes on with row {place[1]} of pass {place[0]}, where the model has stopped, but there "
+                    f"are {source.n_rows} rows: continue on the rows that it was trained on"
+                )
         self.recycle = source.repeatable if isinstance(estimator.recycle, str) else bool(estimator.recycle)
         self.reader = ExampleReader(source, STEP_ROWS, self.recycle, left, start=place)
         return self.reader
@@ -136,9 +141,10 @@ class StreamFit:
     def _set_classes(self, encoder: LabelEncoder) -> None:
         if len(encoder.classes) < 2:
             kind = type(self.estimator).__name__
+            received = f"1 class: {shown(encoder.classes)}" if len(encoder.classes) else "no row with a weight above 0"
             raise ValueError(
-                f"{kind} needs rows of at least two classes, got 1 class: {shown(encoder.classes)}"
-                + ("; name all of them by classes if the stream begins with one" if self.is_stream else "")
+                f"{kind} needs rows of at least two classes, got {received}"
+                + ("; name all of them by classes if the stream begins so" if self.is_stream else "")
             )
         self.estimator.classes_, self.estimator.multi_label_ = encoder.classes, False
         if self.previous is not None:

@@ -96,11 +96,11 @@ def exported_ensemble(model: Model) -> Ensemble:
         raise TypeError(f"model must be a fitted classifier of gpuboost, got {type(model).__name__}")
     fitted: Model = model
     check_is_fitted(fitted)
+    kind = type(fitted).__name__
     if not hasattr(fitted, "ensemble_"):
-        raise TypeError(
-            "only models of trees can be exported, but this "
-            f"{type(fitted).__name__} boosts the regressor {fitted.regressor!r:.200}"
-        )
+        raise TypeError(f"only models of trees can be exported, but this {kind} boosts the regressor {fitted.regressor!r:.200}")
+    if not isinstance(fitted.ensemble_, Ensemble):
+        raise TypeError(f"only models of trees can be exported, but this {kind} compares rows with training points")
     n_classes = len(fitted.classes_)
     return (
         fitted.ensemble_ if fitted.ensemble_.n_trees else Ensemble.from_trees([constant_tree(np.zeros(n_classes))], n_classes)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device_arrays import as_cupy, lies_on_device, to_numpy
+from gpuboost.binning import ComputedMatrix
 
 __all__ = ["as_type_of", "device_array", "dtype_of", "lies_on_device", "origin", "to_host"]
 
@@ -28,7 +29,7 @@ def origin(x: Any, packages: Iterable[str]) -> str | None:
 
 
 def to_host(x: Any, name: str = "the array") -> Any:
-    """Return an array that lies on a device, or a PyTorch tensor, as an ndarray; anything else as it is.
+    """Return an array on a device, a PyTorch tensor, or a matrix that is to be computed as an ndarray; anything else as it is.
 
     Parameters
     ----------
@@ -43,6 +44,8 @@ def to_host(x: Any, name: str = "the array") -> Any:
     DeviceUnavailableError
         If it is on a device, not of PyTorch, and CuPy is not installed.
     """
+    if isinstance(x, ComputedMatrix):
+        return np.asarray(x)
     _refuse(x, name)
     if origin(x, ("torch",)):
         dtype_of(x, name)

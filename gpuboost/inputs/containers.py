@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.inputs.arrays import origin
+
+
+class Blocks:
+    """The features of some rows in blocks, one below the other, each of which is dropped when its numbers are taken.
+
+    Parameters
+    ----------
+    blocks : list
+        Arrays or data frames of one kind and the same columns, at least one. The list is emptied.
+
+    Attributes
+    ----------
+    head : array or data frame
+        The first block without its rows.
+    """
+
+    def __init__(self, blocks: list[Any]) -> None:
+        self._blocks = blocks
+        self.head = without_rows(blocks[0])
+
+    def take(self) -> Iterator[Any]:
+        """Give the blocks, and keep none."""
+        while self._blocks:
+            yield self._blocks.pop(0)
 
 
 def package(x: Any) -> str | None:
@@ -49,6 +73,16 @@ def joined(blocks: Sequence[Any]) -> Any:
     if len(first.shape if hasattr(first, "shape") else ()) == 2:
         return library.concat_tables(blocks, promote_options="permissive")
     return library.chunked_array([chunk for block in blocks for chunk in getattr(block, "chunks", [block])])
+
+
+def without_rows(x: Any) -> Any:
+    """Return an array or a data frame with no rows, which does not keep the memory of ``x``."""
+    source = package(x)
+    if source == "pyarrow":
+        return x.schema.empty_table()
+    if source == "polars":
+        return x.clear()
+    return x[:0].copy() if hasattr(x, "copy") else x[:0]
 
 
 def is_categorical(column: Any) -> bool:

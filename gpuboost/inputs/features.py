@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.binning import ComputedMatrix, RowBlocks
 from gpuboost.inputs.arrays import device_array, dtype_of, lies_on_device, to_host
-from gpuboost.inputs.containers import frame_columns, frame_names, is_categorical, is_missing, to_numpy
+from gpuboost.inputs.containers import Blocks, frame_columns, frame_names, is_categorical, is_missing, to_numpy
 
 ADVICE = "encode it as numbers first, for instance with OneHotEncoder or OrdinalEncoder of sklearn.preprocessing"
 
@@ -23,7 +24,7 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
 
     Parameters
     ----------
-    X : array-like, data frame or device array, shape (n_rows, n_features)
+    X : array-like, data frame, device array, ComputedMatrix or Blocks, shape (n_rows, n_features)
     estimator : estimator
         Named in messages.
     name : str
@@ -33,8 +34,9 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
 
     Returns
     -------
-    ndarray or device array, shape (n_rows, n_features)
-        An array on a CUDA device stays there and stays what it is; it can be sliced.
+    ndarray, device array, ComputedMatrix or RowBlocks, shape (n_rows, n_features)
+        An array on a CUDA device stays there and stays what it is, as does a matrix to be computed; both can be sliced.
+        `Blocks` become `RowBlocks` on the host.
 
     Raises
     ------
@@ -43,8 +45,12 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
     ValueError
         If X is not 2-D, has no rows or no columns, is complex, or has text, dates or categories in a column, which is named.
     """
+    if isinstance(X, ComputedMatrix):
+        return _checked_shape(X, estimator, name, 0 if may_be_empty else 1)
+    if isinstance(X, Blocks):
+        return RowBlocks([to_host(to_matrix(one, estimator, name, may_be_empty=True)) for one in X.take()])
     if lies_on_device(X):
-        return _checked_on_device(X, estimator, name)
+        return _checked_shape(device_array(X, name), estimator, name)
     X = to_host(X, name)
     if (names := frame_names(X)) is not None:
         X = _stack(X, names, name)
@@ -70,15 +76,14 @@ def _checked(X: Any, estimator: Any, name: str, n_least: int = 1) -> NDArray[Any
     return matrix
 
 
-def _checked_on_device(X: Any, estimator: Any, name: str) -> Any:
-    """Return a device array of a valid shape and dtype. Its values are not read."""
-    X = device_array(X, name)
+def _checked_shape(X: Any, estimator: Any, name: str, n_least: int = 1) -> Any:
+    """Return a matrix that is not on the host, or not computed, of a valid shape and dtype. Its values are not read."""
     dtype, shape = dtype_of(X, name), tuple(X.shape)
     if dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {dtype}")
     if len(shape) != 2:
         raise ValueError(f"Expected 2D array, got {len(shape)}D array instead: {name} has the shape {shape}")
-    _checked(np.broadcast_to(np.zeros((), dtype), shape), estimator, name)  # a stand-in that takes no memory
+    _checked(np.broadcast_to(np.zeros((), dtype), shape), estimator, name, n_least)  # a stand-in that takes no memory
     return X
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
-from gpuboost.binning import BinMapper
+from gpuboost.binning import BinMapper, RowBlocks
 from gpuboost.boosters.base import Problem
 from gpuboost.boosters.sampling import HOLD_OUT
 from gpuboost.fixedpoint import check_size, integer_weights, split_weights
@@ -35,7 +35,7 @@ class Sample:
 
     Attributes
     ----------
-    X : ndarray or device array, shape (n_all_rows, n_features)
+    X : ndarray, device array or RowBlocks, shape (n_all_rows, n_features)
         The caller's matrix, which is not copied.
     rows : ndarray of int, shape (n_rows,)
         The rows of X that the sample consists of.
@@ -100,7 +100,7 @@ class Sample:
         weights = np.zeros(n_rows, np.int64)
         weights[self.rows] = integer_weights(*self.split_weights(), peers=peers)
         fit = partial(BinMapper.fit, max_bins=max_bins, integer_weights=weights, n_threads=n_threads, peers=peers)
-        if isinstance(self.X, np.ndarray):
+        if isinstance(self.X, (np.ndarray, RowBlocks)):
             mapper = fit(self.X)
             agree(peers, "cuts", mapper.cut_values, mapper.cut_offsets, mapper.has_missing)
             return mapper
@@ -114,6 +114,11 @@ class Sample:
         rows, labels = None if len(self.rows) == self.X.shape[0] else self.rows, self.labels(encoder)
         data = backend.encode(mapper, self.X, rows)
         return Problem(backend, data, *labels, self.order), bool(backend.usable(data).any())
+
+    def release(self) -> None:
+        """Let go of blocks of rows, which are no caller's, once all samples of them are encoded."""
+        if isinstance(self.X, RowBlocks):
+            self.X.release()
 
     def labels(self, encoder: LabelEncoder) -> tuple[NDArray[Any], int, NDArray[np.int32], NDArray[np.float64]]:
         """Return what a `Problem` has beside the data: targets, number of classes, and weights.

@@ -61,10 +61,14 @@ def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight", pe
 
 def to_unit_scale(weights: Floats, peers: Peers = ALONE) -> Floats:
     """Scale weights by a power of two so that the largest is in [1/2, 1); positive ones do not vanish beside it."""
-    # Two steps, as the power itself may be out of range.
     whole = exponent(largest_of(weights, peers))
     agree(peers, "scale of the weights", whole)
-    half = whole // 2
+    return scaled_down(weights, whole)
+
+
+def scaled_down(weights: Floats, whole: int) -> Floats:
+    """Return weights times ``2**-whole``; positive ones stay above 0."""
+    half = whole // 2  # two steps, as the power itself may be out of range
     scaled = np.ldexp(np.ldexp(weights, -half), half - whole)
     return np.where(weights > 0, np.maximum(scaled, STATE_FLOOR), 0.0)
 
@@ -97,7 +101,9 @@ def class_weights(
     if encoder.multi_label:
         raise ValueError("class_weight must be None for a multi-label y, whose rows have several classes; use sample_weight")
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return 1.0 / exact_sums(weights, target, n_classes, peers)
+        sums = exact_sums(weights, target, n_classes, peers)
+        agree(peers, "weights of the classes", sums)
+        return 1.0 / sums
     result = np.ones(n_classes)
     for label, weight in class_weight.items():
         k = encoder.number(label)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.array_types import Floats
+from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
 from gpuboost.backends.frontier import CUT, FEATURE, GAIN, LEFT, MISSING_LEFT, WHOLE, GrowthScope, as_float
 from gpuboost.backends.statistics import Device, Stats
@@ -22,6 +22,29 @@ Projection = Callable[[Floats], Stats]
 
 SMOOTHING = 2**12
 """Both sides of a class are given 1 / 4096 of its weight, so that no coefficient is infinite: none is above 4.2."""
+
+
+def smoothed(right: IntArray, wrong: IntArray) -> tuple[Floats, Floats]:
+    """Return ``right`` and ``wrong`` with the same share of their sum added to both.
+
+    Their ratio lies between 1 and the one without. A class's loss ``right exp(-a) + wrong exp(a)`` is convex in a, so the
+    coefficient, which lies between 0 and the best one, does not raise it.
+    """
+    more = np.maximum((right + wrong) // SMOOTHING, 1)
+    return (right + more).astype(np.float64), (wrong + more).astype(np.float64)
+
+
+def exponentials(right: IntArray, wrong: IntArray) -> tuple[Floats, Floats]:
+    """Return ``exp(a)`` and ``exp(-a)`` of the coefficients a, for which no exponential is needed."""
+    more, less = (np.sqrt(side) for side in smoothed(right, wrong))
+    return more / less, less / more
+
+
+def remaining_loss(right: IntArray, wrong: IntArray) -> Floats:
+    """Return what is left of the weight with the best coefficients, in units: a sum over the classes, the last axis."""
+    more, less = exponentials(right, wrong)
+    found: Floats = np.add.accumulate(right * less + wrong * more, axis=-1)[..., -1]
+    return found
 
 
 @dataclass(frozen=True)
@@ -48,32 +71,21 @@ class SignTree(GrownTree):
         whole = sum_abs.sum(axis=0)
         return cls(tree, leaf_index, right=(whole + edges) // 2, wrong=(whole - edges) // 2)
 
-    def smoothed(self) -> tuple[Floats, Floats]:
-        """Return ``right`` and ``wrong`` with the same share of their sum added to both.
-
-        Their ratio lies between 1 and the one without. A class's loss ``right exp(-a) + wrong exp(a)`` is convex in a, so the
-        coefficient, which lies between 0 and the best one, does not raise it.
-        """
-        more = np.maximum((self.right + self.wrong) // SMOOTHING, 1)
-        return (self.right + more).astype(np.float64), (self.wrong + more).astype(np.float64)
-
     @property
     def coefficients(self) -> Floats:
         """``a_k = (ln right_k - ln wrong_k) / 2`` (eq. 4.9)."""
-        right, wrong = self.smoothed()
+        right, wrong = smoothed(self.right, self.wrong)
         found: Floats = 0.5 * (log(right) - log(wrong))
         return found
 
     def exponentials(self) -> tuple[Floats, Floats]:
         """Return ``exp(a)`` and ``exp(-a)``, for which no exponential is needed."""
-        right, wrong = (np.sqrt(side) for side in self.smoothed())
-        return right / wrong, wrong / right
+        return exponentials(self.right, self.wrong)
 
     @property
     def loss(self) -> float:
         """What is left of the weight with these coefficients, in units."""
-        more, less = self.exponentials()
-        return float(np.add.accumulate(self.right * less + self.wrong * more)[-1])
+        return float(remaining_loss(self.right, self.wrong))
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ addresses and a token, and lets them connect.
 
 from __future__ import annotations
 
-import os
 import selectors
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -28,8 +27,6 @@ LONGEST_SLEEP = 0.5
 AWAKE_SECONDS = 3e-4
 """For so long a worker that waits asks again and again: to be woken takes as long as most messages are on their way."""
 NOTHING = np.empty(0, np.uint8)
-yield_core: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
-"""Let others run that want the core of a worker that waits."""
 
 
 class Silence:
@@ -225,10 +222,8 @@ class Links(LinkedPeers):
 
         Return how many bytes of the two messages it was.
         """
-        moved, ready = 0, self._selector.select(0 if awake else self._sleep)
-        if awake and not ready:
-            yield_core()
-        for key, events in ready:
+        moved = 0
+        for key, events in self._selector.select(0 if awake else self._sleep):
             link: Link | None = key.data
             if link is None:
                 self._check_failure()

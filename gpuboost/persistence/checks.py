@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from gpuboost.binning import MAX_VALUE_BINS, BinMapper
 from gpuboost.ensemble import Ensemble
+from gpuboost.similarities.ensemble import Similarities
+from gpuboost.similarities.scale import MAX_SQUARED_DISTANCE, FeatureScale
 
 
 def check_ensemble(model: Ensemble, n_classes: int, n_cuts: NDArray[np.int32]) -> None:
@@ -102,3 +104,60 @@ def _check_offsets(what: str, offsets: NDArray[Any], stop: int) -> None:
     """Offsets begin with 0, do not fall, and end with the number of what they divide."""
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != stop or (offsets[1:] < offsets[:-1]).any():
         raise ValueError(f"the offsets of the {what} do not divide {stop} entries")
+
+
+def check_scale(scale: FeatureScale) -> None:
+    """Check the levels of the features.
+
+    Raises
+    ------
+    ValueError
+        If a unit is not positive, or a level not among those that there are.
+    """
+    if not len(scale.low) == len(scale.unit) == len(scale.top) == len(scale.missing):
+        raise ValueError("there is not one scale for each feature")
+    if not (np.isfinite(scale.low).all() and np.isfinite(scale.unit).all() and (scale.unit / 2 > 0).all()):
+        raise ValueError("a feature's lowest value is not finite, or its unit not positive")
+    if (scale.missing > scale.top).any():
+        raise ValueError("the level of a missing value is above the last one")
+    if int((scale.top.astype(np.int64) ** 2).sum()) > MAX_SQUARED_DISTANCE:
+        raise ValueError("its squared distances do not fit in 31 bits")
+
+
+def check_similarities(model: Similarities, n_classes: int, top: NDArray[np.uint8]) -> None:
+    """Check the similarities of a model.
+
+    Parameters
+    ----------
+    model : Similarities
+        Of arrays with the right dtypes and numbers of dimensions.
+    n_classes : int
+    top : ndarray of uint8, shape (n_features,)
+        The largest level of each feature.
+
+    Raises
+    ------
+    ValueError
+        If they are not similarities over these features with these classes.
+    """
+    if not (len(model.levels) == len(model.rows) == len(model.classes)):
+        raise ValueError("there is not one row and one class for each point")
+    if model.levels.shape[1] != len(top) or (model.levels > top).any():
+        raise ValueError("a point has other features, or a level above the last one")
+    if (model.rows < 0).any() or (model.classes < 0).any() or (model.classes >= n_classes).any():
+        raise ValueError(f"a point's row is negative, or its class not one of {n_classes}")
+    if not len(model.first) == len(model.second) == len(model.radius) == len(model.coefficients):
+        raise ValueError("there are not two points, a radius and coefficients for each round")
+    if model.n_classes != n_classes or not np.isfinite(model.coefficients).all():
+        raise ValueError(f"its coefficients are not finite, or not of {n_classes} classes")
+    for numbers in (model.first, model.second):
+        if ((numbers < -1) | (numbers >= model.n_points)).any():
+            raise ValueError("a round asks for a point that is not there")
+    if ((model.first < 0) & (model.second >= 0)).any():
+        raise ValueError("a round has a second point, but no first one")
+    has_radius = (model.first >= 0) & (model.second < 0)
+    if (model.radius < 0).any() or (model.radius > MAX_SQUARED_DISTANCE).any() or model.radius[~has_radius].any():
+        raise ValueError("a radius is out of range, or stands where there is no one point")
+    used = np.concatenate([model.first, model.second])
+    if len(np.unique(used[used >= 0])) != model.n_points:
+        raise ValueError("a point is not used")

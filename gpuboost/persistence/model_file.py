@@ -15,16 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.binning import BinMapper
-from gpuboost.ensemble import Ensemble
 from gpuboost.inputs.label_values import label_keys
 from gpuboost.inputs.parameters import draw_seed
 from gpuboost.messages import EARLIER_NAMES
 from gpuboost.persistence.atomic_write import write_whole
-from gpuboost.persistence.checks import check_bins, check_ensemble
+from gpuboost.persistence.contents import pack_model, unpack_model
 from gpuboost.persistence.history import check_history, pack_history, unpack_history
 from gpuboost.persistence.parts import pack_parts, summed_up, unpack_parts
-from gpuboost.persistence.safetensors import Arrays, TensorFile, bad_file, pack, read, take
+from gpuboost.persistence.safetensors import Arrays, TensorFile, bad_file, pack, read
 from gpuboost.persistence.values import decode, decode_labels, encode, encode_labels
 from gpuboost.registry import COMPOSITES, __version__, estimator_class, estimator_modules
 
@@ -52,20 +50,6 @@ TYPES: dict[str, Any] = {
     "extra": dict,
 }
 """What stands in a file beside the checksum and the format."""
-
-ENSEMBLE = {
-    "node_offset": ("<i8", 1),
-    "leaf_offset": ("<i8", 1),
-    "feature": ("<i4", 1),
-    "cut": ("|u1", 1),
-    "missing_left": ("|b1", 1),
-    "left": ("<i4", 1),
-    "right": ("<i4", 1),
-    "gain": ("<f8", 1),
-    "values": ("<f8", 2),
-    "round_offset": ("<i8", 1),
-}
-BINS = {"cut_values": ("<f8", 1), "cut_offsets": ("<i8", 1), "has_missing": ("|b1", 1)}
 
 
 def save(model: Model, path: str | os.PathLike[str], extra: Mapping[str, str] | None = None) -> None:
@@ -119,11 +103,11 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     dict
         "path", "n_bytes", "sha256" (of the file, as sha256sum says: equal for equal models), "format", "gpuboost" (the
         version that wrote it), "estimator", "parameters" (dict, those of the machine left out), "classes" (ndarray),
-        "multi_label", "n_features",
-        "feature_names" (list or None), "n_rounds", "n_trees", "n_nodes", "n_leaves", "digest" (of the trees, as
+        "multi_label", "n_features", "feature_names" (list or None), "n_rounds", "n_trees", "n_nodes", "n_leaves" ("n_points"
+        in the place of these three if the model compares rows with training points), "digest" (of the trees, as
         ``ensemble_.digest()``), "n_rounds_run" (those after the best one included), "stop_reason", "seed" (int or None),
         "fitted" (dict of fitted attributes), "history" (dict of list, without "seconds"), "extra" (dict of str), "importances"
-        (ndarray of float64, shape (n_features,), that sums to 1 or 0).
+        (ndarray of float64, shape (n_features,), that sums to 1 or 0; None without trees).
 
     Raises
     ------
@@ -168,8 +152,7 @@ def _content(model: Model, extra: dict[str, str]) -> tuple[dict[str, Any], Array
         template = {"estimator": _name(model.estimator), "parameters": _pack_parameters(model.estimator, own)}
         content["parts"] = pack_parts((template, own), [_content(one, {}) for one in model.estimators_], arrays)
     else:
-        arrays |= {f"ensemble/{k}": getattr(model.ensemble_, k) for k in ENSEMBLE}
-        arrays |= {f"bins/{k}": getattr(model.bin_mapper_, k) for k in BINS}
+        arrays |= pack_model(model._model)
     return content, arrays
 
 
@@ -264,7 +247,8 @@ def _restore(content: dict[str, Any], arrays: Arrays, estimator: Any) -> Model:
     model.n_features_in_ = content["n_features"]
     _name_columns(model, content["feature_names"])
     if "parts" not in content:
-        model._set_trees(*_trees(content, model.classes_, arrays))
+        _, held = unpack_model(arrays, content["n_features"], len(model.classes_))
+        model._set_model(**held)
         model.n_estimators_ = model.ensemble_.n_rounds
         model.history_ = unpack_history(content["history"], arrays)
         check_history(model.history_, model.n_estimators_)
@@ -319,17 +303,6 @@ def _name_columns(model: Model, encoded: list[Any] | None) -> None:
         model.feature_names_in_ = np.array(names, dtype=object)
 
 
-def _trees(content: dict[str, Any], classes: Any, arrays: Arrays) -> tuple[BinMapper, Ensemble]:
-    """Return the cuts and the trees, checked."""
-    mapper = BinMapper(**{name: take(arrays, f"bins/{name}", *kind) for name, kind in BINS.items()})
-    if mapper.n_features != content["n_features"]:
-        raise ValueError(f"it has cuts of {mapper.n_features} features, not of {content['n_features']}")
-    check_bins(mapper)
-    ensemble = Ensemble(**{name: take(arrays, f"ensemble/{name}", *kind) for name, kind in ENSEMBLE.items()})
-    check_ensemble(ensemble, len(classes), mapper.n_cuts)
-    return mapper, ensemble
-
-
 def _description(file: TensorFile, path: str) -> dict[str, Any]:
     content, arrays = file.content, dict(file.arrays)
     _check_content(content)
@@ -349,27 +322,21 @@ def _description(file: TensorFile, path: str) -> dict[str, Any]:
         "extra": content["extra"],
     }
     if "parts" not in content:
-        return facts | _description_of_trees(content, arrays, facts["classes"])
+        return facts | _description_of_model(content, arrays, facts["classes"])
     parts = []
     for one, own in unpack_parts(content["parts"], arrays)[1]:
         _check_content(one)
-        parts.append(_description_of_trees(one, own, _classes(one)))
+        parts.append(_description_of_model(one, own, _classes(one)))
     return facts | summed_up(parts) | {"history": unpack_history(content["history"], arrays)}
 
 
-def _description_of_trees(content: dict[str, Any], arrays: Arrays, classes: Any) -> dict[str, Any]:
-    _, trees = _trees(content, classes, arrays)
+def _description_of_model(content: dict[str, Any], arrays: Arrays, classes: Any) -> dict[str, Any]:
+    kind, held = unpack_model(arrays, content["n_features"], len(classes))
     history = unpack_history(content["history"], arrays)
-    check_history(history, trees.n_rounds)
-    gains = trees.feature_gains(content["n_features"])
-    return {
-        "n_rounds": trees.n_rounds,
-        "n_trees": trees.n_trees,
-        "n_nodes": len(trees.feature),
-        "n_leaves": len(trees.values),
-        "digest": trees.digest(),
-        "n_rounds_run": len(next(iter(history.values()), [])) or trees.n_rounds,
+    facts = kind.describe(content["n_features"], **held)
+    check_history(history, facts["n_rounds"])
+    return facts | {
+        "n_rounds_run": len(next(iter(history.values()), [])) or facts["n_rounds"],
         "stop_reason": content["stop_reason"],
         "history": history,
-        "importances": gains / (gains.sum() or 1.0),
     }

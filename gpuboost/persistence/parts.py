@@ -51,11 +51,14 @@ def unpack_parts(json: Any, arrays: Arrays) -> tuple[Packed, list[Packed]]:
 
 def summed_up(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what `gpuboost.persistence.model_file.describe` says of the parts together: sums, and a digest of the digests."""
-    sizes = ("n_rounds", "n_trees", "n_nodes", "n_leaves", "n_rounds_run")
-    shares = np.add.accumulate([part["importances"] for part in parts], axis=0)[-1]
-    return {
+    sizes = [name for name in ("n_rounds", "n_trees", "n_nodes", "n_leaves", "n_points", "n_rounds_run") if name in parts[0]]
+    facts: dict[str, Any] = {
         **{name: sum(part[name] for part in parts) for name in sizes},
         "digest": hashlib.sha256("".join(part["digest"] for part in parts).encode()).hexdigest(),
         "stop_reason": ", ".join(sorted({part["stop_reason"] for part in parts})),
-        "importances": shares / (float(np.add.accumulate(shares)[-1]) or 1.0),
+        "importances": None,
     }
+    if any(part["importances"] is None for part in parts):
+        return facts
+    shares = np.add.accumulate([part["importances"] for part in parts], axis=0)[-1]
+    return facts | {"importances": shares / (float(np.add.accumulate(shares)[-1]) or 1.0)}

@@ -306,7 +306,8 @@ class Plots(HistoryPlots):
     ) -> Axes:
         """Draw the predicted class over two columns; the stronger the colour, the higher its probability.
 
-        The title says at what the other columns are fixed.
+        The title says at what the other columns are fixed. In the map of a `LocalizedSimilaritiesClassifier` of two columns the
+        training points that it compares rows with have rings around them.
 
         Parameters
         ----------

@@ -109,6 +109,8 @@ def decision_map(
     present = set(np.unique(grid.classes).tolist())
     if true is not None:
         present |= scatter(axes, drawn[shown], true[shown])
+    if model.n_features_in_ == 2 and hasattr(model, "points_"):
+        mark_points(axes, model.points_[:, [first, second]])
     legend(axes, model, sorted(present), has_rows=true is not None and len(shown) > 0)
     names = column_names(model)
     axes.set_xlabel(text(names[first], 50), **PLAIN)
@@ -195,6 +197,12 @@ def scatter(axes: Axes, rows: Floats, true: IntArray) -> set[int]:
             color, marker = PALETTE[k % len(PALETTE)], MARKERS[k % len(MARKERS)]
             axes.scatter(x, y, s=size, marker=marker, color=color, edgecolors="black", linewidths=0.4)
     return present
+
+
+def mark_points(axes: Axes, points: Floats) -> None:
+    """Draw rings around the training points that a model keeps to compare rows with."""
+    how: dict[str, Any] = {"s": 80, "facecolors": "none", "edgecolors": "0.15", "linewidths": 0.9}
+    axes.scatter(points[:, 0], points[:, 1], label="points that rows are compared with", **how)
 
 
 def legend(axes: Axes, model: Any, present: list[int], *, has_rows: bool) -> None:

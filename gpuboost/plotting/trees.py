@@ -51,6 +51,8 @@ def check_trees(model: Any) -> None:
     check_is_fitted(model)
     if not hasattr(model, "ensemble_"):
         raise ValueError(f"this {type(model).__name__} boosts a regressor: it has no trees of its own that could be drawn")
+    if not hasattr(model, "bin_mapper_"):
+        raise ValueError(f"this {type(model).__name__} compares rows with training points: it has no trees that could be drawn")
 
 
 def layout(tree: Tree, max_leaves: int) -> Spot:

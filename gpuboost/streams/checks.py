@@ -14,6 +14,9 @@ from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import label_array
 from gpuboost.streams.contract import Batch
 
+LARGEST_WEIGHT = 2.0**900
+"""Sums of a stream's weights are of float64, however many rows there are."""
+
 KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "O": "text", "U": "text", "S": "text"}
 """Labels of these dtypes may stand in one stream; dates and spans of time are kinds of their own."""
 
@@ -104,8 +107,9 @@ def weight_array(weight: Any, n_rows: int, row: int = 0) -> Floats:
         received = f"the shape {weights.shape} and the dtype {weights.dtype}"
         raise ValueError(f"weight must be one number for each of the {n_rows} rows, got {received}")
     weights = weights.astype(np.float64, copy=False)
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    wrong = ~((weights >= 0) & (weights <= LARGEST_WEIGHT))
     if wrong.any():
         first = int(wrong.argmax())
-        raise ValueError(f"weight must be finite and not negative, got {weights[first]} in row {row + first}")
+        too_large = " and at most 2**900" if np.isfinite(weights[first]) and weights[first] > 0 else ""
+        raise ValueError(f"weight must be finite and not negative{too_large}, got {weights[first]} in row {row + first}")
     return weights

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
+from gpuboost.backends.cpu.search import histogram_layout
 from gpuboost.backends.frontier import FEATURE, GAIN, LEFT, SLOT, START, STOP, GrowthScope
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import Counts, Shifts, Stats
@@ -21,7 +22,7 @@ from gpuboost.learners.growth import grow
 from tests.backends.test_conformance import Rows, random_codes, same
 from tests.backends.test_softmax import on, pairs_of, random_rows
 from tests.candidates import Once
-from tests.problems import stats_of
+from tests.problems import cpu_backend, stats_of
 
 REFERENCE = NumpyBackend()
 
@@ -107,6 +108,15 @@ def test_some_features(candidate: Backend, once: Once, n_rows: int, n_features: 
         assert edges[0][made].tolist() == expected.edges[0][made].tolist()
         leaf_index, expected_group = candidate.get(candidate.node_of_rows(frontier)), REFERENCE.node_of_rows(expected)
         assert np.array(leaf_index).tolist() == expected_group.tolist()
+
+
+def test_histograms_of_the_cpu_have_room_for_the_drawn_features_alone() -> None:
+    matrix, backend = random_codes(300, 130, 9), cpu_backend()
+    features = np.arange(130) % 7 == 3
+    stats = Rows.random(300, 2, 10).statistics(backend)
+    frontier = backend.start_growth(backend.load(matrix), stats, 6, GrowthScope(feature_mask=features))
+    shape, _ = histogram_layout(frontier)
+    assert shape[1] == matrix.n_bins[features & matrix.usable].sum()
 
 
 def test_some_rows_and_features_in_stretches(candidate: Backend) -> None:

@@ -16,12 +16,18 @@ from gpuboost.backends.sharded import ShardedBackend
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster
+from gpuboost.boosters.colouring import Colourings
+from gpuboost.boosters.comparison.adaboost_ecc import AdaBoostECC
+from gpuboost.boosters.comparison.adaboost_mr import AdaBoostMR
+from gpuboost.boosters.comparison.aoso_logitboost import AOSOLogitBoost
+from gpuboost.boosters.comparison.one_vs_all import OneVsAll
 from gpuboost.boosters.gamble import Gamble
 from gpuboost.boosters.rebel import Rebel
 from gpuboost.boosters.samme import SAMME
 from gpuboost.boosters.sampling import Sampling
 from gpuboost.learners.hamming_tree import HammingTree
 from gpuboost.learners.product import StumpProduct
+from gpuboost.learners.single_label_tree import SingleLabelTree
 from gpuboost.peers.base import Peers
 from gpuboost.peers.rows import RowOrder
 from gpuboost.peers.threads import run_workers
@@ -41,6 +47,10 @@ BOOSTERS: dict[str, Booster[Any]] = {
     "rebel sampled": Rebel(max_depth=2, sampling=replace(SAMPLED, weight_trim=0.8)),
     "mart": ABCBoost("mart", None, 1, None, 4, 2, 0.1, sampling=SAMPLED),
     "abc-logitboost": ABCBoost("logit", "search", 2, None, 4, 1, 0.1),
+    "one-vs-all": OneVsAll(AdaBoostMH(HammingTree(3), "uniform")),
+    "adaboost-mm": AdaBoostMR(SingleLabelTree(5), sampling=SAMPLED),
+    "adaboost-ecc": AdaBoostECC(HammingTree(4), colourings=Colourings(3, 0, (np.array([1, -1, -1], np.int8),))),
+    "aoso-logitboost": AOSOLogitBoost(4, 2, 0.3, SAMPLED),
 }
 DATA = {
     "plain": blobs(n_rows=90, n_features=5, n_classes=3, seed=0),
@@ -102,6 +112,54 @@ def test_divided_rows_make_the_same_model(name: str, data: str, division: str, l
         assert digest(training.trees, DATA[data].n_classes) == digest(alone.trees, DATA[data].n_classes)
         for what in alone.history.keys() - {"seconds"}:
             assert str(training.history[what]) == str(alone.history[what])  # NaN is NaN
+
+
+class Metered:
+    """Notes how often the workers meet in a growth, and how many entries the histograms have that go out."""
+
+    def __init__(self, peers: Peers) -> None:
+        self.peers, self.rank, self.size = peers, peers.rank, peers.size
+        self.sent: list[int] = []
+        self.n_gathered = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.peers, name)
+
+    def reduce_scatter(self, array: Any, bounds: Any, what: str) -> Any:
+        self.sent.append(array.size)
+        return self.peers.reduce_scatter(array, bounds, what)
+
+    def gather(self, data: bytes, what: str) -> list[bytes]:
+        self.n_gathered += what.startswith("best splits")
+        return self.peers.gather(data, what)
+
+
+@pytest.mark.parametrize("local", LOCAL)
+@pytest.mark.parametrize(
+    ("max_leaves", "n_nodes"),
+    [
+        (2, [1]),  # its children are leaves
+        (3, [1, 1]),
+        (8, [1, 1, 2, 3]),  # all levels but that of the leaves: it has four nodes, and the children of one are not looked at
+    ],
+)
+def test_the_workers_meet_for_a_few_nodes_at_a_time(max_leaves: int, n_nodes: list[int], local: str) -> None:
+    """Eight classes by three features of two values: a tree is divided level by level, and its leaves are pure."""
+    bits = np.arange(64)[:, None] >> np.arange(3) & 1
+    signs = np.where(bits @ [1, 2, 4] == np.arange(8)[:, None], 1, -1).T.astype(np.int8)
+    data = Data(bits.astype(float), signs)
+    mapper = data.mapper()
+
+    def work(peers: Peers) -> Metered:
+        metered = Metered(peers)
+        with ShardedBackend(LOCAL[local](), metered) as backend:
+            problem = data.subset(np.arange(64)[peers.rank :: 2]).on(backend, mapper)
+            train(SAMME(max_leaf_nodes=max_leaves), problem, n_rounds=1)
+        return metered
+
+    for metered in run_workers(2, work):
+        assert metered.sent == [n * mapper.n_bins.sum() * 8 for n in n_nodes]
+        assert metered.n_gathered == len(n_nodes)
 
 
 def test_a_division_has_whole_features_and_even_bins() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpuboost.backends.frontier import BASELINE, CLOSED, FEATURE, GAIN, KEY, LEFT, SLOT
+from gpuboost.backends.sharded_growth import nodes_at_once, room
 from gpuboost.backends.speculation import SpeculativeTree
 
 COLUMNS = [FEATURE, LEFT, BASELINE, KEY, GAIN]
@@ -63,33 +64,46 @@ def best_first(world: World, root: int, max_leaves: int) -> tuple[NDArray[np.int
     return nodes, totals, number
 
 
-def speculate(world: World, root: int, max_leaves: int) -> tuple[SpeculativeTree, list[str], int]:
-    """Grow a tree; return also the paths of its nodes, and the number of passes."""
-    tree, paths, n_passes = SpeculativeTree(np.array([root]), max_leaves, n_voting=1), [""], 1
+class Growing:
+    """A growing tree of a world, and the paths of its nodes."""
 
-    def look(m: int) -> None:
-        total = int(tree.totals[m][0])
-        tree.nodes[m][KEY], tree.nodes[m][FEATURE], left = world.best(paths[m], total)
-        tree.edges[m][0] = total - 2 * left
+    def __init__(self, world: World, root: int, max_leaves: int) -> None:
+        self.world, self.paths = world, [""]
+        self.tree = SpeculativeTree(np.array([root]), max_leaves, n_voting=1)
+        self._look(0)
 
-    look(0)
-    while families := tree.divide():
-        n_passes += 1
+    def _look(self, m: int) -> None:
+        total = int(self.tree.totals[m][0])
+        self.tree.nodes[m][KEY], self.tree.nodes[m][FEATURE], left = self.world.best(self.paths[m], total)
+        self.tree.edges[m][0] = total - 2 * left
+
+    def divide(self, at_most: int | None) -> int:
+        """Divide some nodes, and return how many."""
+        n_settled, families = self.tree.n_settled, self.tree.divide(at_most)
+        assert self.tree.n_settled > n_settled or n_settled in (0, self.tree.max_leaves - 1)
         for family in families:
-            paths += [paths[family.parent] + "L", paths[family.parent] + "R"]
+            self.paths += [self.paths[family.parent] + "L", self.paths[family.parent] + "R"]
         for family in families:
             if family.may_go_on:
-                look(family.left)
-                look(family.left + 1)
-    return tree, paths, n_passes
+                self._look(family.left)
+                self._look(family.left + 1)
+        return len(families)
 
 
 @settings(max_examples=300, deadline=None)
-@given(seed=st.integers(0, 10**6), n_keys=st.sampled_from([2, 3, 9, 1000]), max_leaves=st.integers(2, 24))
-def test_it_is_the_best_first_tree(seed: int, n_keys: int, max_leaves: int) -> None:
+@given(
+    seed=st.integers(0, 10**6),
+    n_keys=st.sampled_from([2, 3, 9, 1000]),
+    max_leaves=st.integers(2, 24),
+    at_once=st.sampled_from([None, 1, 2, 5]),
+)
+def test_it_is_the_best_first_tree(seed: int, n_keys: int, max_leaves: int, at_once: int | None) -> None:
     world, root = World(seed, n_keys), 1 << 20
     expected, expected_totals, number = best_first(world, root, max_leaves)
-    tree, paths, n_passes = speculate(world, root, max_leaves)
+    growing, n_passes = Growing(world, root, max_leaves), 1
+    while growing.divide(at_once):
+        n_passes += 1
+    tree, paths = growing.tree, growing.paths
     nodes, totals, edges = (np.zeros((2 * max_leaves - 1, n), np.int64) for n in (SLOT + 1, 1, 1))
     nodes[:, FEATURE], nodes[:, KEY] = -1, CLOSED
     belongs = tree.finish(nodes, totals, edges)
@@ -101,7 +115,24 @@ def test_it_is_the_best_first_tree(seed: int, n_keys: int, max_leaves: int) -> N
         assert node == number[path]
     inner = expected[:, LEFT] > 0
     assert (totals[inner, 0] - edges[inner, 0]).tolist() == (2 * totals[expected[inner, LEFT], 0]).tolist()
-    assert n_passes <= 1 + max(map(len, number))
+    if at_once is None:
+        assert n_passes <= 1 + max(map(len, number))
+    elif at_once == 1:
+        assert sorted(paths) == sorted(number)  # nothing is divided in vain
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), n_keys=st.sampled_from([2, 3, 1000]), max_leaves=st.integers(2, 40), n_trees=st.integers(1, 4)
+)
+def test_there_is_room_for_what_is_divided_in_vain(seed: int, n_keys: int, max_leaves: int, n_trees: int) -> None:
+    """Of trees that take the same steps."""
+    growing = [Growing(World(seed + t, n_keys), 1 << 20, max_leaves) for t in range(n_trees)]
+    n_steps, n_settled = 0, -1
+    while n_divided := max([one.divide(nodes_at_once(max_leaves, n_steps, n_settled)) for one in growing]):
+        n_steps += n_divided
+        n_settled = min(one.tree.n_settled for one in growing)
+    assert n_steps <= room(max_leaves) - 1
 
 
 @pytest.mark.parametrize("max_leaves", [2, 3, 20])

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
+from sklearn.linear_model import LinearRegression
 
 import gpuboost
 from gpuboost import CodeFile, CodeFileError
@@ -98,6 +99,86 @@ def test_a_training_goes_on(tmp_path: Path) -> None:
         model.fit(write(tmp_path / "b", y=Y + 1))
 
 
+# ---- sets that are watched -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stopping", [False, True])
+def test_a_file_may_be_watched(stopping: bool, tmp_path: Path) -> None:
+    """Its errors and losses, and the round to stop at, are those of the rows in memory; so is the model."""
+    train, model = write(tmp_path / "a"), gpuboost.MartClassifier(**FEW, early_stopping=stopping)
+    weight, some = RNG.random(40), RNG.integers(1, 3, 40)  # without class 0
+    weighted, plain = (
+        CodeFile.write(rows, tmp_path / name, cuts_of=train) for name, rows in (("b", (*EVAL, weight)), ("c", (EVAL[0], some)))
+    )
+    assert (plain.max_bins, plain.bin_mapper.digest()) == (16, train.bin_mapper.digest())
+    in_memory = [(*EVAL, weight), (EVAL[0], some)]
+    alone = copy.deepcopy(model).fit(X, Y, eval_set=in_memory)
+    for data, eval_set in (((train,), [weighted, plain]), ((train,), [weighted, in_memory[1]]), ((X, Y), [weighted, plain])):
+        fitted = copy.deepcopy(model).fit(*data, eval_set=eval_set)
+        assert file_of(fitted, tmp_path) == file_of(alone, tmp_path)
+        for name in ("valid_error", "valid_loss", "valid_1_error", "valid_1_loss"):
+            assert fitted.history_[name] == alone.history_[name]
+    assert copy.deepcopy(model).fit(train, eval_set=weighted).history_["valid_loss"] == alone.history_["valid_loss"]
+
+
+WRONG: dict[str, tuple[Callable[[CodeFile, Path], Any], type[Exception], str]] = {
+    "cuts of its own": (
+        lambda file, path: gpuboost.fit(file, max_bins=16, eval_set=write(path, X + 1)),
+        ValueError,
+        "has other cuts than",
+    ),
+    "other labels": (
+        lambda file, path: gpuboost.fit(file, max_bins=16, eval_set=CodeFile.write((X, Y + 1), path, cuts_of=file)),
+        ValueError,
+        "y of eval_set has the label 3, which is no class",
+    ),
+    "fewer columns": (
+        lambda file, path: CodeFile.write((X[:, :5], Y), path, cuts_of=file),
+        ValueError,
+        "has 5 columns, .* has 6",
+    ),
+    "other names": (
+        lambda file, path: CodeFile.write(
+            (pd.DataFrame(X, columns=list("abcdxf")), Y),
+            path,
+            cuts_of=CodeFile.write((pd.DataFrame(X, columns=list("abcdef")), Y), path),
+        ),
+        ValueError,
+        "column 4 of the source has the name 'x', but 'e' in",
+    ),
+    "a path": (
+        lambda file, path: CodeFile.write((X, Y), path, cuts_of=file.path),
+        TypeError,
+        "cuts_of must be a CodeFile, got a str",
+    ),
+    "other bins": (
+        lambda file, path: CodeFile.write((X, Y), path, max_bins=17, cuts_of=file),
+        ValueError,
+        "max_bins must be 16, .*, got 17",
+    ),
+    "regressors": (
+        lambda file, path: gpuboost.GambleClassifier(regressor=LinearRegression()).fit(X, Y, eval_set=file),
+        TypeError,
+        "needs values",
+    ),
+    "a stream": (
+        lambda file, path: gpuboost.FilterBoostClassifier(early_stopping=True).fit(X, Y, eval_set=file),
+        (ValueError, TypeError),
+        "CodeFile|cuts",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_watched(name: str, tmp_path: Path) -> None:
+    call, kind, message = WRONG[name]
+    with pytest.raises(kind, match=message):
+        call(write(tmp_path / "a"), tmp_path / "b")
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------------
+
+
 def fit_on_workers(file: CodeFile) -> None:
     def work(peers: Any) -> Any:
         return fit_part(gpuboost.MartClassifier(**FEW), Part(file, None, np.array([peers.rank]), np.array([N])), peers)
@@ -119,7 +200,12 @@ REFUSED: dict[str, tuple[Callable[[CodeFile], Any], type[Exception], str]] = {
     ),
     "a stream": (lambda file: gpuboost.FilterBoostClassifier().fit(file), TypeError, "has codes and no values"),
     "regressors": (
-        lambda file: gpuboost.GambleClassifier(regressor=__import__("sklearn.linear_model").linear_model.Ridge()).fit(file),
+        lambda file: gpuboost.GambleClassifier(regressor=LinearRegression()).fit(file),
+        TypeError,
+        "needs values",
+    ),
+    "training points": (
+        lambda file: gpuboost.LocalizedSimilaritiesClassifier(n_estimators=2).fit(file),
         TypeError,
         "needs values",
     ),
@@ -130,6 +216,12 @@ REFUSED: dict[str, tuple[Callable[[CodeFile], Any], type[Exception], str]] = {
     ),
     "workers": (fit_on_workers, ValueError, "by one worker"),
     "prediction": (lambda file: gpuboost.MartClassifier(**FEW).fit(file).predict(file), TypeError, "has codes and no values"),
+    "another number of columns": (
+        lambda file: gpuboost.MartClassifier(**FEW).fit(file).predict(X[:, :5]),
+        ValueError,
+        "X has 5 features, but MartClassifier is expecting 6",
+    ),
+    "no threads": (lambda file: gpuboost.fit(file, n_jobs=0), ValueError, "n_jobs must not be 0"),
     "no labels": (lambda file: gpuboost.fit(X), ValueError, "y"),
 }
 
@@ -154,6 +246,9 @@ def test_what_a_file_says(tmp_path: Path) -> None:
     )
     assert repr(file) == f"<CodeFile {str(tmp_path / 'a')!r}: {file.n_rows} rows, 6 features, 3 classes>"
     assert write(tmp_path / "b", max_bins=MAX_VALUE_BINS).max_bins == 255
+    assert (file.target, file.sha256) == (None, file._container.sha256)
+    pd.DataFrame(X, columns=list("abcdef")).assign(label=Y).to_parquet(tmp_path / "c.parquet")
+    assert CodeFile.write(tmp_path / "c.parquet", tmp_path / "b", target="label").target == "label"
 
 
 def test_the_safetensors_library_reads_it(tmp_path: Path) -> None:
@@ -254,6 +349,7 @@ FORGED: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "a width of 48": lambda content, arrays: arrays.update(codes=np.zeros((1, N, 48), np.uint8)),
     "fewer labels": lambda content, arrays: arrays.update(target=arrays["target"][:-1]),
     "no classes": lambda content, arrays: content.pop("classes"),
+    "a target that is no text": lambda content, arrays: content.update(target=3),
     "other bins": lambda content, arrays: content.update(max_bins="many"),
     "weights that are not said": lambda content, arrays: content.update(weighted=1),
     "no distinct row": lambda content, arrays: content.update(n_distinct=0),

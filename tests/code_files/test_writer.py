@@ -15,7 +15,8 @@ import pyarrow.parquet
 import pytest
 
 from gpuboost import CodeFile, StreamError
-from gpuboost.code_files import writer
+from gpuboost.binning.rounds import Budget
+from gpuboost.code_files import cuts, writer
 from gpuboost.code_files.spool import Spool
 from gpuboost.inputs.samples import training_sample
 from gpuboost.streams import OracleSource
@@ -66,8 +67,11 @@ def test_cuts_and_codes_are_those_of_all_rows(kind: str, weights: str, tmp_path:
     X = np.column_stack([KINDS[kind](rng, n) for _ in range(3)])
     weight = {"none": None, "integer": rng.integers(0, 4, n) * 0.3, "real": rng.random(n)}[weights]
     max_bins = int(rng.choice([2, 5, 64, 255]))
-    with mock.patch.object(writer, "COLUMN_BYTES", 1), mock.patch.object(writer, "STEP_BYTES", 8 * 3 * 100):
-        file = CodeFile.write(batches(X, Y := rng.integers(0, 3, n), weight), tmp_path / "a", max_bins=max_bins)
+    small = dict.fromkeys(("WHOLE_BYTES", "WEIGHTED_BYTES", "SORTING_BYTES"), 1 << 13) | {
+        "BUDGET": Budget(entries=40, pivots=20, known=20)
+    }  # 128 rows at a time in 1 MB
+    with mock.patch.multiple(cuts, **small), mock.patch.object(writer, "STEP_BYTES", 8 * 3 * 100):
+        file = CodeFile.write(batches(X, Y := rng.integers(0, 3, n), weight), tmp_path / "a", max_bins=max_bins, memory_mb=1)
     assert content(file) == content_in_memory(X, Y, weight, max_bins)
     assert file.max_bins == max_bins
     assert os.listdir(tmp_path) == ["a"]
@@ -135,8 +139,9 @@ def test_every_source_gives_the_same_file(sources: dict[str, tuple[Any, dict[str
                 file = CodeFile.write(source, tmp_path / "file", n_jobs=1, **options)
             assert content(file) == expected
             assert file.feature_names == (None if "batches" in name or name in UNNAMED else list("abcde"))
-            files.append((file.feature_names is None, (tmp_path / "file").read_bytes()))
-    assert len(set(files)) == 2  # with names and without
+            assert file.target == options.get("target")
+            files.append((file.feature_names is None, file.target, (tmp_path / "file").read_bytes()))
+    assert len(set(files)) == 3  # without names, with those of the features, and with that of the target, too
 
 
 UNNAMED = ("arrays", "a memory map", "a generator", "a function")
@@ -189,6 +194,27 @@ REFUSED = {
     "no folder": (lambda: CodeFile.write((X, Y), "no/a"), FileNotFoundError, "no"),
     "mixed labels": (lambda: CodeFile.write([(X, Y), (X, Y.astype(str))], "a"), StreamError, "y holds text"),
 }
+
+
+def never() -> Iterator[Any]:
+    """A source that must not be read."""
+    raise AssertionError("it was read")
+    yield
+
+
+EARLY = {
+    "no threads": (lambda: CodeFile.write(never(), "a", n_jobs=0), ValueError, "n_jobs must not be 0"),
+    "no memory": (
+        lambda: CodeFile.write(never(), "a", memory_mb=0),
+        ValueError,
+        "memory_mb must be an integer of at least 1, got 0",
+    ),
+    "a folder": (lambda: CodeFile.write(never(), "."), IsADirectoryError, r"directory: '\.'"),
+    "no folder": (lambda: CodeFile.write(never(), "no/a"), FileNotFoundError, "no"),
+    "bins": (lambda: CodeFile.write(never(), "a", max_bins=1), ValueError, "max_bins"),
+    "no target": (lambda: CodeFile.write("rows.csv", "a"), TypeError, "target must be the name of the column"),
+}
+REFUSED |= EARLY
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import dask
@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
+import psutil  # which Dask's workers need
 from distributed import Client, LocalCluster
 
 from gpuboost.dask.cluster import silences
@@ -62,3 +63,13 @@ def wait_until(is_so: Callable[[], Any], seconds: float = 10) -> None:
     while not is_so():
         assert time.monotonic() < deadline, "it does not come"
         time.sleep(0.05)
+
+
+def processes() -> set[int]:
+    """The processes that this one has started and that have not ended, but for Python's own helpers."""
+    found = set()
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if child.status() != psutil.STATUS_ZOMBIE and "resource_tracker" not in " ".join(child.cmdline()):
+                found.add(child.pid)
+    return found

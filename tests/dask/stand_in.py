@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -149,3 +151,86 @@ def calls(estimator: Any, local: LocalRows, peers: Peers) -> bytes:
         np.testing.assert_array_equal(peers.reduce_scatter(own, bounds, "parts"), np.sum(of_all, axis=0)[part], strict=True)
         assert peers.gather(length * bytes([peers.rank]), "bytes") == [length * bytes([rank]) for rank in everyone]
     return type(peers).__name__.encode()
+
+
+@dataclass(frozen=True)
+class Harmed:
+    """The real training, in which a worker comes to harm.
+
+    Attributes
+    ----------
+    rank : int
+        Which worker; -1 is none.
+    call : int
+        In which of the calls of its peers.
+    harm : str
+        The name of a signal, or "raise".
+    delay : float
+        Seconds after which a signal arrives, at whatever the worker does then.
+    path : str
+        A file in which the worker writes the number of its process, and the time.
+    """
+
+    rank: int = -1
+    call: int = -1
+    harm: str = ""
+    delay: float = 0.0
+    path: str = ""
+
+    def __call__(self, estimator: Any, local: LocalRows, peers: Peers) -> bytes:
+        from gpuboost.estimators.parts import fit_worker
+
+        return fit_worker(estimator, local, CountedPeers(peers, self.come_to_harm if peers.rank == self.rank else None))
+
+    def come_to_harm(self, call: int) -> None:
+        if call != self.call:
+            return
+        if self.harm == "raise":
+            self.tell()
+            raise ZeroDivisionError("a worker's own error")
+        threading.Timer(self.delay, self.hit).start()
+
+    def hit(self) -> None:
+        self.tell()
+        os.kill(os.getpid(), getattr(signal, self.harm))
+
+    def tell(self) -> None:
+        unfinished = Path(f"{self.path}.new")
+        unfinished.write_text(f"{os.getpid()} {time.time()}", encoding="utf-8")
+        unfinished.rename(self.path)
+
+
+class CountedPeers:
+    """Peers whose calls are counted, and that say the number of a call before they make it."""
+
+    def __init__(self, peers: Peers, before: Callable[[int], None] | None = None) -> None:
+        self.peers, self.before = peers, before
+        self.rank, self.size = peers.rank, peers.size
+        self.n_calls = 0
+
+    def _meet(self, op: str, *arguments: Any) -> Any:
+        if self.before is not None:
+            self.before(self.n_calls)
+        self.n_calls += 1
+        return getattr(self.peers, op)(*arguments)
+
+    def sum(self, array: Any, what: str) -> Any:
+        return self._meet("sum", array, what)
+
+    def max(self, array: Any, what: str) -> Any:
+        return self._meet("max", array, what)
+
+    def gather(self, data: bytes, what: str) -> Any:
+        return self._meet("gather", data, what)
+
+    def reduce_scatter(self, array: Any, bounds: Any, what: str) -> Any:
+        return self._meet("reduce_scatter", array, bounds, what)
+
+
+def partition_of_harm(block: Any, harm: str, path: str) -> Any:
+    """Return the block, unless it is the first time: then the worker comes to harm."""
+    if not Path(path).exists():
+        Path(path).write_text(str(os.getpid()), encoding="utf-8")
+        os.kill(os.getpid(), getattr(signal, harm))
+        time.sleep(0.1)
+    return block

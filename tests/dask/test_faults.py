@@ -153,6 +153,31 @@ def test_a_training_ends_with_its_client(client: Client, tmp_path: Path) -> None
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("who", ["worker", "client"])
+def test_a_worker_or_the_client_is_closed_in_the_middle(tmp_path: Path, who: str) -> None:
+    """A worker that closes does not wait for the training's end: Dask would kill it after a time."""
+    path = tmp_path / "pid"
+    with cluster(2, processes=False) as client, Client(client.scheduler.address) as other:
+        closed = addresses(client)[0]
+
+        def close() -> None:
+            wait_until(path.exists)
+            if who == "worker":
+                client.sync(next(w for w in client.cluster.workers.values() if w.address == closed).close)
+            else:
+                other.close()
+
+        thread = threading.Thread(target=close)
+        thread.start()
+        with pytest.raises((WorkerLostError, RuntimeError), match=closed if who == "worker" else "by somebody else|closed"):
+            train(other, Rounds(100_000, 1, 5, "", str(path)))
+        began = time.monotonic()
+        thread.join()
+        assert time.monotonic() - began < 5
+        wait_until(lambda: is_at_rest(client))
+
+
+@pytest.mark.exhaustive
 def test_an_interrupt_of_the_client_ends_the_training(client: Client, tmp_path: Path) -> None:
     path = tmp_path / "pid"
 
@@ -176,7 +201,7 @@ def test_a_training_goes_on_with_the_workers_that_are_left(client: Client, tmp_p
     X = rng.normal(size=(90, 3))
     y = (X[:, 0] + rng.normal(size=90) > 0).astype(int)
     estimator = gpuboost.AdaBoostMHClassifier(n_estimators=8, device="numpy")
-    data = Data(client, [(placed(client, X, allow_other_workers=True), da.from_array(y, chunks=30), None)], 60)
+    data = Data(client, [(placed(client, X, allow_other_workers=True), da.from_array(y, chunks=30), None)], Options())
     keep = gpuboost.Checkpoint(tmp_path / "model", every=3) if with_checkpoint else None
     with pytest.warns(RuntimeWarning, match="trying again on the workers that are left"):
         model = fit_with_retries(data, estimator, Options(), 1, keep, DiesOnce(1, 5, str(tmp_path / "died")))
@@ -199,7 +224,7 @@ def test_data_that_went_with_a_worker_are_an_error(client: Client, tmp_path: Pat
     X, y = np.arange(90.0).reshape(30, 3), np.arange(30) % 2
     where = addresses(client)
     parts = placed(client, X) if are_computed else [client.scatter(X[:10], workers=[at], hash=False) for at in where]
-    data = Data(client, [(parts, da.from_array(y, chunks=10), None)], 0.5)
+    data = Data(client, [(parts, da.from_array(y, chunks=10), None)], Options(start_within=0.5))
     message = "no worker may compute" if are_computed else "was only in the memory of a worker that has gone"
     with pytest.warns(RuntimeWarning), pytest.raises(RuntimeError, match=message):
         fit_with_retries(data, Anything(), Options(), 1, None, Rounds(20, 1, 5, "SIGKILL"))

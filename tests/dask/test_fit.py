@@ -308,6 +308,6 @@ def test_an_estimator_in_the_manner_of_scikit_learn(client: Client) -> None:
 
 
 def test_the_data_are_placed_again_when_asked(client: Client) -> None:
-    data = Data(client, [(GOOD, GOOD_LABEL, None)], 60)
+    data = Data(client, [(GOOD, GOOD_LABEL, None)], Options())
     shares = data.shares()
     assert sorted(block[0] for share in shares.values() for block in share[0]) == [0, 20, 40]

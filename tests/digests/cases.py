@@ -179,6 +179,17 @@ CASES: dict[str, Case] = {
     "rebel edges of zero": Case("rebel", "halves", {"max_depth": 3}, rounds=4),
     "rebel pruned": Case("rebel", "wide", {"pruning": True, "max_depth": 3}, rounds=5),
     "rebel all parts": Case("rebel", "three", {"cost_matrix": COSTS_3, "max_depth": 3, **ALL_PARTS}, weights="zero"),
+    # ---- localized similarities ----
+    "similarities": Case("localized-similarities", "three", {"random_state": 1}, n_watched=1),
+    "similarities, best anchor": Case(
+        "localized-similarities", "five", {"anchor": "best", "balls": False, "max_candidates": 6}, weights="integer"
+    ),
+    "similarities, missing": Case(
+        "localized-similarities", "four, missing", {"scaling": "common", "max_bins": 64, "random_state": 2}, weights="real"
+    ),
+    "similarities, costs": Case("localized-similarities", "texts", {"cost_matrix": COSTS_5, "random_state": 3}, rounds=12),
+    "similarities, two classes": Case("localized-similarities", "two", {"random_state": 4}, weights="zero"),
+    "similarities, seventeen classes": Case("localized-similarities", "seventeen", {"random_state": 5}, rounds=6),
     # ---- MART, LogitBoost, ABC-Boost ----
     "mart": Case("mart", "three", NEWTON, rounds=5, n_watched=1),
     "mart default leaves": Case("mart", "three", rounds=2),
@@ -200,6 +211,34 @@ CASES: dict[str, Case] = {
     "abc-logit, base class": Case("abc-boost", "texts", {"base_class": "ham", "learning_rate": 0.5, **NEWTON}, rounds=4),
     "abc-logit, no base class": Case("abc-boost", "three", {"base_class": None, **NEWTON}, rounds=4),
     "abc-logit, all parts": Case("abc-boost", "four, missing", {**NEWTON, **SAMPLED, "weight_trim": 0.875}, rounds=4),
+    # ---- comparison boosters ----
+    "mh single-label": Case("adaboost-mh", "five", {"learner": "single-label", "variant": "discrete", "max_leaf_nodes": 12}),
+    "one-vs-all": Case("one-vs-all", "three", FEW, rounds=4, n_watched=1),
+    "one-vs-all real, all parts": Case(
+        "one-vs-all", "four, missing", {**ALL_PARTS, **FEW, "variant": "real"}, rounds=4, weights="real"
+    ),
+    "m1": Case("adaboost-m1", "three", {"max_leaf_nodes": 8}, n_watched=1),
+    "m1 texts, all parts": Case("adaboost-m1", "texts", {**ALL_PARTS, "max_leaf_nodes": 12}, rounds=4, weights="integer"),
+    "mr": Case("adaboost-mr", "three", FEW, n_watched=1),
+    "mr two classes": Case("adaboost-mr", "two", FEW, weights="real"),
+    "mr real, seventeen classes": Case("adaboost-mr", "seventeen", {"variant": "real", "max_leaf_nodes": 6}, rounds=5),
+    "mr product": Case("adaboost-mr", "five", {"learner": "product", "n_factors": 2}, rounds=4, weights="integer"),
+    "mm": Case("adaboost-mr", "five", {"learner": "single-label", "max_leaf_nodes": 8}, n_watched=1),
+    "mm missing, all parts": Case(
+        "adaboost-mr", "four, missing", {**ALL_PARTS, "learner": "single-label", "max_leaf_nodes": 6}, weights="real"
+    ),
+    "ecc": Case("adaboost-ecc", "five", {**FEW, "random_state": 3}, n_watched=1),
+    "ecc leaf, all parts": Case("adaboost-ecc", "texts", {**ALL_PARTS, **FEW, "variant": "leaf"}, weights="zero"),
+    "oc given colours": Case(
+        "adaboost-ecc", "three", {**FEW, "variant": "oc", "colourings": [[-1, 1, 1], [1, -1, 1], [1, 1, -1]]}, weights="integer"
+    ),
+    "aoso": Case("aoso-logitboost", "five", NEWTON, n_watched=1),
+    "aoso seventeen classes, weights": Case(
+        "aoso-logitboost", "seventeen", {**NEWTON, "learning_rate": 1, "class_weight": "balanced"}, rounds=5, weights="real"
+    ),
+    "aoso, all parts": Case(
+        "aoso-logitboost", "four, missing", {**NEWTON, **SAMPLED, "weight_trim": 0.875}, rounds=5, weights="integer"
+    ),
     # ---- FilterBoost ----
     "filter": Case("filterboost", "three", {**FILTER, **FEW}, n_watched=1),
     "filter stumps": Case(
@@ -281,6 +320,7 @@ CASES: dict[str, Case] = {
         "gamble", "five", {"learning_rate": "line-search", "max_leaf_nodes": 6}, n_watched=1, first=5
     ),
     "rebel costs + continued": Case("rebel", "three", {"cost_matrix": COSTS_3}, n_watched=2, first=3),
+    "similarities + continued": Case("localized-similarities", "three", {"random_state": 1}, n_watched=1, first=3),
     "mart all parts + continued": Case(
         "mart", "five", {**NEWTON, **SAMPLED, "weight_trim": 0.875}, rounds=4, weights="real", first=1
     ),
@@ -295,11 +335,24 @@ CASES: dict[str, Case] = {
         weights="integer",
         first=2,
     ),
+    "one-vs-all + continued": Case("one-vs-all", "three", FEW, rounds=4, n_watched=1, first=2),
+    "m1 + continued": Case("adaboost-m1", "three", {"max_leaf_nodes": 8}, n_watched=1, first=4),
+    "mm + continued": Case("adaboost-mr", "five", {"learner": "single-label", "max_leaf_nodes": 8}, n_watched=1, first=3),
+    "ecc + continued": Case("adaboost-ecc", "five", {**FEW, "random_state": 3}, n_watched=1, first=3),
+    "aoso, all parts + continued": Case(
+        "aoso-logitboost",
+        "four, missing",
+        {**NEWTON, **SAMPLED, "weight_trim": 0.875},
+        rounds=5,
+        weights="integer",
+        first=2,
+    ),
     "filter + continued": Case("filterboost", "three", {**FILTER, **FEW}, n_watched=1, first=3),
     "filter resampled + continued": Case(
         "filterboost", "five", {**FILTER, **FEW, "draw": "resample", "weighting": "exponential", "leaf_values": "vote"}, first=4
     ),
     # ---- nothing to learn from: the shares of the classes ----
+    "one-vs-all prior": Case("one-vs-all", "nothing", weights="integer", warns=True),
     "mh prior": Case("adaboost-mh", "nothing", weights="integer", warns=True),
     "mh multi-label prior": Case("adaboost-mh", "nothing, multi-label", weights="real", warns=True),
     "mh one class": Case("adaboost-mh", "one class", warns=True),
@@ -307,6 +360,7 @@ CASES: dict[str, Case] = {
     "gamble prior": Case("gamble", "nothing", weights="zero", warns=True),
     "rebel prior": Case("rebel", "nothing", warns=True),
     "rebel costs, prior": Case("rebel", "nothing", {"cost_matrix": COSTS_3}, weights="real", warns=True),
+    "similarities prior": Case("localized-similarities", "nothing", {"random_state": 6}, weights="integer", warns=True),
     "mart prior": Case("mart", "nothing", warns=True),
     "abc prior": Case("abc-boost", "nothing", weights="integer", warns=True),
 }

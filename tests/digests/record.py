@@ -51,16 +51,26 @@ def train(case: Case, device: str, callback: Callable[[Any], Any] | None = None)
 
 
 def digests(case: Case, model: Any) -> Digests:
-    """Return the digests of a model's trees, cuts and history, and of what it says of the training rows."""
-    X, bins = data_of(case.data).X, model.bin_mapper_
+    """Return the digests of a model's trees, cuts and history, and of what it says of the training rows.
+
+    In the place of trees and cuts there may be similarities, and the levels of the features.
+    """
+    X = data_of(case.data).X
     found = {
         "trees": model.ensemble_.digest(),
-        "cuts": sha256(bins.cut_values, bins.cut_offsets, bins.has_missing),
+        "cuts": sha256(*columns_of(model)),
         "history": history_digest(model.history_),
         "scores": sha256(model.decision_function(X)),
         "labels": sha256(model.predict(X)),
     }
     return found | ({"probabilities": sha256(model.predict_proba(X))} if hasattr(model, "predict_proba") else {})
+
+
+def columns_of(model: Any) -> list[Any]:
+    """Return the arrays of the cuts, or of the levels of the features."""
+    if hasattr(model, "bin_mapper_"):
+        return [getattr(model.bin_mapper_, name) for name in ("cut_values", "cut_offsets", "has_missing")]
+    return [getattr(model.feature_scale_, name) for name in ("low", "unit", "top", "missing")]
 
 
 def history_digest(history: Mapping[str, list[Any]]) -> str:

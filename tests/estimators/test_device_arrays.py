@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuboost import AdaBoostMHClassifier, devices, mean_cost, min_cost_labels
+from gpuboost import AdaBoostMHClassifier, LocalizedSimilaritiesClassifier, devices, mean_cost, min_cost_labels
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.errors import DeviceUnavailableError
 from gpuboost.estimators import predictor
@@ -450,3 +450,16 @@ def test_numba_on_the_card() -> None:
     model = make(4, device="cuda").fit(x, NOISY)
     assert digest(model) == digest(make(4).fit(X, NOISY))
     assert np.array_equal(model.predict(x), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", ["cupy", "torch"])
+@pytest.mark.parametrize("device", ["emulated", "cpu"])
+def test_similarities_of_rows_on_a_device(kind: str, device: str) -> None:
+    numbers, array = matrix("float32"), KINDS[kind]
+    models = [
+        LocalizedSimilaritiesClassifier(n_estimators=4, device=where, n_jobs=1, random_state=0).fit(rows, NOISY)
+        for where, rows in (("numpy", numbers), (device, array(numbers)))
+    ]
+    assert models[0].ensemble_.digest() == models[1].ensemble_.digest()
+    assert np.array_equal(values(models[1].decision_function(array(numbers))), models[0].decision_function(numbers))
+    assert len(models[1].explain(array(numbers)).lead) == len(numbers)

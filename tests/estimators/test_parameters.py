@@ -90,8 +90,9 @@ def test_other_arguments_are_errors_of_the_class(kind: Any) -> None:
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_all_have_the_shared_parameters(kind: Any) -> None:
     has = set(inspect.signature(kind).parameters)
-    drawn = kind is gpuboost.FilterBoostClassifier  # its rounds are samples already
-    assert names(TrainingParameters, *(() if drawn else (SamplingParameters,))) < has
+    # The rounds of FilterBoost are samples already, those of similarities grow no trees.
+    no_samples = kind in (gpuboost.FilterBoostClassifier, gpuboost.LocalizedSimilaritiesClassifier)
+    assert names(TrainingParameters, *(() if no_samples else (SamplingParameters,))) < has
     assert ("pruning" in has) == ("min_weight_fraction_leaf" in has) == issubclass(kind, GrowthParameters)
 
 

@@ -22,6 +22,11 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "abc-boost": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
     "logitboost": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
     "mart": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
+    "one-vs-all": {"max_leaf_nodes": 4},
+    "adaboost-m1": {"max_leaf_nodes": 6},
+    "adaboost-mr": {"max_leaf_nodes": 4, "learner": "single-label"},
+    "adaboost-ecc": {"max_leaf_nodes": 4, "colourings": [[-1, 1, 1], [1, -1, 1], [1, 1, -1]]},
+    "aoso-logitboost": {"max_leaf_nodes": 4, "min_samples_leaf": 2},
 }
 SAMPLED = {"weight_trim": 0.9, "max_features": 0.5, "subsample": 0.5}
 DATA = blobs(120, 6, 3, 1)

@@ -208,7 +208,7 @@ def test_who_is_silent_is_lost(n_entries: int) -> None:
     error = with_impostor(lambda peers: peers.sum(np.ones(n_entries, np.int64), "a"), lambda _: None, lost_after=0.5)
     assert isinstance(error, WorkerLostError)
     assert error.worker == 1
-    assert 0.5 <= time.monotonic() - started < 2
+    assert 0.5 <= time.monotonic() - started < 10
 
 
 def test_without_a_limit_a_worker_may_take_its_time() -> None:
@@ -352,11 +352,15 @@ def test_another_thread_can_end_it(where: str) -> None:
     """Worker 0 waits for worker 1, which does not come; it is woken, and says to worker 1 that it is lost."""
     workers = [Links(HOST), Links(HOST)]
     addresses = [links.address for links in workers]
-    woken: list[float] = []
     reason = RuntimeError("enough")
+    is_there, has_ended = threading.Event(), threading.Event()
+    told: list[str] = []
+    woken: list[float] = []
 
     def abort() -> None:
-        time.sleep(0.3)
+        if where != "before the start":
+            assert is_there.wait(20)
+        time.sleep(0.3 if where != "before a call" else 0)
         woken.append(time.monotonic())
         workers[0].abort(reason)
 
@@ -364,28 +368,33 @@ def test_another_thread_can_end_it(where: str) -> None:
         if where != "before the start":
             with workers[1] as links:
                 links.connect(1, addresses, TOKEN)
-                time.sleep(0.8)
-                with pytest.raises(WorkerLostError, match="worker 0 was lost"):
+                is_there.set()
+                assert has_ended.wait(20)
+                try:
+                    links.sum(ONE, "a")  # for which worker 0 may have sent what it takes
                     links.sum(ONE, "a")
+                except WorkerLostError as error:
+                    told.append(str(error))
+
+    def work() -> None:
+        with workers[0] as links:
+            links.connect(0, addresses, TOKEN, start_within=20)
+            if where == "before a call":
+                threads[0].join()
+            links.sum(ONE, "a")
 
     threads = [threading.Thread(target=abort), threading.Thread(target=other)]
     for thread in threads:
         thread.start()
-
-    def work() -> None:
-        with workers[0] as links:
-            links.connect(0, addresses, TOKEN, start_within=10)
-            if where == "before a call":
-                time.sleep(0.6)
-            links.sum(ONE, "a")
-
     with pytest.raises(RuntimeError, match="enough") as raised:
         work()
     assert raised.value is reason
-    assert time.monotonic() - woken[0] < (0.6 if where == "before a call" else 0.2)
+    assert time.monotonic() - woken[0] < 2
+    has_ended.set()
     for thread in threads:
         thread.join()
     workers[1].close()
+    assert told == ([] if where == "before the start" else ["worker 0 was lost, as was noticed in 'a'"])
 
 
 # ---- the start ---------------------------------------------------------------------------------------------------------------

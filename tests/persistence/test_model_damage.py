@@ -22,7 +22,10 @@ from gpuboost.persistence import safetensors as safetensors_module
 from gpuboost.persistence.safetensors import CHECKSUM, NO_CHECKSUM
 from tests.models import KINDS, X, fit
 
-FILES = [bytes(model_file.to_bytes(fit(kind, device="numpy"))) for kind in ("abc-boost", "adaboost-mh", "rebel, costs")]
+FILES = [
+    bytes(model_file.to_bytes(fit(kind, device="numpy")))
+    for kind in ("abc-boost", "adaboost-mh", "rebel, costs", "localized-similarities")
+]
 FILE = FILES[0]
 
 
@@ -293,3 +296,44 @@ def test_every_bit_counts(kind: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     for at in rng.integers(0, len(file), 25).tolist():
         refused(file[:at] + bytes([file[at] ^ 1 << int(rng.integers(8))]) + file[at + 1 :], tmp_path)
+
+
+POINTS = bytes(model_file.to_bytes(fit("localized-similarities", device="numpy")))
+HOSTILE_POINTS = {
+    "a point that is not there": (set_("similarities/first", 99, 0), "a point that is not there"),
+    "a point below": (set_("similarities/second", -2, 0), "a point that is not there"),
+    "a second point alone": (set_("similarities/first", -1), "a second point, but no first|a radius is out of range|not used"),
+    "a negative radius": (set_("similarities/radius", -1, 0), "a radius is out of range"),
+    "an endless radius": (set_("similarities/radius", 2**40), "a radius is out of range"),
+    "NaN in a vector": (set_("similarities/coefficients", np.nan, 0), "its coefficients are not finite"),
+    "vectors of other classes": (change("similarities/coefficients", lambda a: a[:, :2].copy()), "not of 3 classes"),
+    "a round less": (change("similarities/radius", lambda a: a[:-1].copy()), "for each round"),
+    "a row less": (change("similarities/rows", lambda a: a[:-1].copy()), "one row and one class for each point"),
+    "a negative row": (set_("similarities/rows", -1, 0), "row is negative"),
+    "a class beyond": (set_("similarities/classes", 3, 0), "its class not one of 3"),
+    "a level above the last": (set_("similarities/levels", 255, 0), "a level above the last one"),
+    "a column less": (change("similarities/levels", lambda a: a[:, :-1].copy()), "a point has other features"),
+    "a point that nobody uses": (
+        lambda content, arrays: arrays.update(
+            {
+                f"similarities/{name}": np.concatenate([arrays[f"similarities/{name}"]] * 2)
+                for name in ("levels", "rows", "classes")
+            }
+        ),
+        "a point is not used",
+    ),
+    "no unit": (set_("scale/unit", 0.0, 0), "its unit not positive"),
+    "an infinite value": (set_("scale/low", np.inf, 0), "lowest value is not finite"),
+    "a missing level above": (set_("scale/missing", 255, 0), "above the last one"),
+    "scales of other columns": (change("scale/low", lambda a: a[:-1].copy()), "scales of 3 features, not of 4"),
+    "a unit less": (change("scale/unit", lambda a: a[:-1].copy()), "one scale for each feature"),
+    "trees": (put("estimator", "RebelClassifier"), "has no parameter|unexpected keyword"),
+    "no scale": (lambda content, arrays: arrays.pop("scale/low"), "is missing"),
+    "no similarities": (lambda content, arrays: arrays.pop("similarities/first"), "is missing"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_POINTS)
+def test_points_that_were_made_by_hand(name: str, tmp_path: Path) -> None:
+    hostile, match = HOSTILE_POINTS[name]
+    refused(forged(hostile, POINTS), tmp_path, match)

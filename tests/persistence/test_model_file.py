@@ -64,7 +64,8 @@ def test_everything_comes_back(kind: str, tmp_path: Path) -> None:
             assert one.dtype == other.dtype
             assert one.tobytes() == other.tobytes()
     assert loaded.ensemble_.digest() == model.ensemble_.digest()
-    assert loaded.feature_importances_.tobytes() == model.feature_importances_.tobytes()
+    importances = [getattr(one, "feature_importances_", np.zeros(0)).tobytes() for one in (model, loaded)]
+    assert importances[0] == importances[1]
     assert loaded.score(X, LABELS) == model.score(X, LABELS)
     history = {name: values for name, values in model.history_.items() if name != "seconds"}
     assert repr(loaded.history_) == repr(history)  # names in their order, NaN included
@@ -72,7 +73,8 @@ def test_everything_comes_back(kind: str, tmp_path: Path) -> None:
     assert loaded.get_params() == params
     for name in ("n_estimators_", "stop_reason_", "n_features_in_", "multi_label_", *model._own_fitted):
         assert repr(getattr(loaded, name)) == repr(getattr(model, name))
-    assert loaded.ensemble_.values.flags.writeable
+    ensemble = loaded.ensemble_
+    assert (ensemble.values if hasattr(ensemble, "values") else ensemble.coefficients).flags.writeable
 
 
 @pytest.mark.slow

@@ -14,26 +14,29 @@ from gpuboost.backends.cpu import one_hot
 from gpuboost.backends.cpu.divided import CpuDivided
 from gpuboost.backends.cpu.growth import CpuTrees
 from gpuboost.backends.cpu.loops import early_exit
+from gpuboost.backends.cpu.loops import rectangles as rectangle_loops
 from gpuboost.backends.cpu.loops import rows as row_loops
 from gpuboost.backends.cpu.loops.label_weights import weigh_labels
 from gpuboost.backends.cpu.loops.rows import EnsembleArrays, TreeArrays
 from gpuboost.backends.cpu.matrix import CpuMatrix
 from gpuboost.backends.cpu.one_hot import COUNT, WEIGHT, OneHot
+from gpuboost.backends.cpu.points import CpuPointPrimitives
 from gpuboost.backends.cpu.pruning.policy import Pruning
 from gpuboost.backends.cpu.simd import padded
 from gpuboost.backends.cpu.softmax import CpuSoftmax
 from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
-from gpuboost.binning import BinMapper, Binned
+from gpuboost.binning import BinMapper, Binned, ComputedMatrix
 from gpuboost.binning.codes import N_CODES
 from gpuboost.ensemble import Ensemble
+from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree
 
 State = Floats | OneHot
 
 
-class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
+class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax, CpuPointPrimitives):
     """Every primitive as a compiled loop over rows or features.
 
     Parameters
@@ -56,6 +59,8 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
 
     def encode_to_score(self, mapper: BinMapper, X: Any) -> CpuMatrix:
         """Without counts of the codes, a third of the time, which say what training can skip."""
+        if isinstance(X, ComputedMatrix):
+            return self.encode(mapper, X)
         no_counts = np.zeros((mapper.n_features, N_CODES), np.int64)
         return self.load(replace(mapper.transform(X, bin_block=self.bin_block), all_counts=no_counts))
 
@@ -73,6 +78,18 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax):
 
     def bin_block(self, values: Floats, cut_values: Floats, cut_offsets: IntArray, out: NDArray[np.uint8]) -> None:
         self.team.map(row_loops.bin_columns, len(values), 64 * values.size, values, cut_values, cut_offsets, out)
+
+    def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> CpuMatrix:
+        if isinstance(X, ComputedMatrix):
+            return CpuMatrix.of_computed(mapper, X if rows is None else X.take(rows), self.bin_block)
+        matrix: CpuMatrix = super().encode(mapper, X, rows)
+        return matrix
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        out = np.empty((features.n_features, len(rows)), np.int32)
+        work = len(rows) * (len(features.corner) + 4 * features.shape.n_pixels)
+        self.team.map(rectangle_loops.rectangle_sums, len(rows), work, images, rows, features, out)
+        return out
 
     # ---- row state and statistics ------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ class CpuDivided(CpuResources, DividedGrowth):
     """See `gpuboost.backends.divided.DividedGrowth`."""
 
     def bin_offsets(self, frontier: Frontier) -> IntArray:
-        offsets: IntArray = frontier.data.bin_offsets
+        offsets: IntArray = frontier.work.columns.bin_offsets
         return offsets
 
     def roots(self, frontier: Frontier) -> tuple[IntArray, IntArray | None]:

@@ -109,16 +109,22 @@ class CpuTrees(CpuResources, Backend):
         return own
 
     def _columns(self, data: CpuMatrix, scope: GrowthScope) -> Columns:
-        """Return the columns of a matrix with the features that may be cut."""
+        """Return the columns of a matrix with the features that may be cut.
+
+        Where they were drawn, histograms have room for these alone: the others have no bins.
+        """
         n_blocks, _, width = data.blocks.shape
         allowed = np.zeros(n_blocks * width, bool)
         allowed[data.usable] = True
+        bin_offsets = data.bin_offsets
         if scope.feature_mask is not None:
             allowed[: len(scope.feature_mask)] &= scope.feature_mask
+            n_bins = np.where(allowed[: len(bin_offsets) - 1], np.diff(bin_offsets), 0)
+            bin_offsets = np.concatenate([[0], np.cumsum(n_bins)])
         bits = np.zeros((n_blocks, 64), bool)
         bits[:, :width] = allowed.reshape(n_blocks, width)
         masks = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)[:, 0]
-        return Columns(data.blocks, masks, np.flatnonzero(allowed), data.bin_offsets, data.has_missing, data.skipped)
+        return Columns(data.blocks, masks, np.flatnonzero(allowed), bin_offsets, data.has_missing, data.skipped)
 
     def _siblings(self, frontier: Frontier, nodes: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         """Yield (tree, smaller child, larger child) of the trees that were cut, or (tree, root, -1).

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.binning import MISSING_CODE, Binned, StoredMatrix
+from gpuboost.array_types import IntArray
+from gpuboost.binning import MISSING_CODE, BinBlock, BinMapper, Binned, BinnedMatrix, ComputedMatrix, StoredMatrix
+from gpuboost.binning.computed import PART_BYTES
 from gpuboost.binning.stored import to_blocks
 
 
@@ -44,14 +46,33 @@ class CpuMatrix:
     @classmethod
     def load(cls, matrix: Binned) -> CpuMatrix:
         """Lay out a matrix by blocks, if it is not so in a file."""
-        n_features, counts = matrix.n_features, matrix.code_counts
         stored = matrix if isinstance(matrix, StoredMatrix) else None
         if stored is None:
-            blocks = to_blocks(matrix.features(0, n_features), next((w for w in (16, 32) if n_features <= w), 64))
+            blocks = to_blocks(matrix.features(0, matrix.n_features), width_of(matrix.n_features))
         else:
             blocks = np.empty((stored.shape[0], 0, stored.shape[2]), np.uint8)
+        return cls._of(blocks, matrix, matrix.code_counts, stored)
+
+    @classmethod
+    def of_computed(cls, mapper: BinMapper, X: ComputedMatrix, bin_block: BinBlock) -> CpuMatrix:
+        """Lay out a matrix whose columns are computed: beside its codes there are only some columns of values at a time."""
+        (n_rows, n_features), width = X.shape, width_of(mapper.n_features)
+        blocks = np.empty((-(-n_features // width), n_rows, width), np.uint8)
+        counts = []
+        blocks_at_once = max(1, PART_BYTES // max(1, n_rows * X.dtype.itemsize * width))
+        for block in range(0, len(blocks), blocks_at_once):
+            first, stop = block * width, min((block + blocks_at_once) * width, n_features)
+            part = mapper.of_features(first, stop).transform(X.columns(first, stop), bin_block=bin_block)
+            blocks[block : block + blocks_at_once] = to_blocks(part.codes, width)
+            counts.append(part.code_counts)
+        all_counts = np.concatenate(counts)
+        facts = BinnedMatrix(np.empty((n_features, 0), np.uint8), mapper.n_bins, mapper.has_missing, all_counts)
+        return cls._of(blocks, facts, all_counts, None)
+
+    @classmethod
+    def _of(cls, blocks: NDArray[np.uint8], matrix: Binned, counts: IntArray, stored: StoredMatrix | None) -> CpuMatrix:
         skipped = np.zeros(blocks.shape[0] * blocks.shape[2], np.uint8)
-        skipped[:n_features] = counts.argmax(axis=1)
+        skipped[: matrix.n_features] = counts.argmax(axis=1)
         counted = 1.0 - counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1)
         has_missing = counts[:, MISSING_CODE] > 0  # here, whatever the cuts were fitted on
         return cls(blocks, skipped, matrix.bin_offsets, has_missing, np.flatnonzero(matrix.usable), counted, stored)
@@ -66,3 +87,8 @@ class CpuMatrix:
             yield slice(0, self.n_rows), self.blocks
         else:
             yield from self.stored.chunks()
+
+
+def width_of(n_features: int) -> int:
+    """Return how many features a block has: no more than are needed, up to 64."""
+    return next((width for width in (16, 32) if n_features <= width), 64)

@@ -20,7 +20,7 @@ from gpuboost.array_types import IntArray
 from gpuboost.backends.cpu.loops import passes as pass_loops
 from gpuboost.backends.cpu.loops.arguments import Siblings
 from gpuboost.backends.cpu.loops.growth import of_tree
-from gpuboost.backends.cpu.loops.passes import Cuts
+from gpuboost.backends.cpu.loops.passes import Cuts, Routed
 from gpuboost.backends.cpu.loops.splits import finish_histograms, store_split
 from gpuboost.backends.cpu.resources import CpuResources
 from gpuboost.backends.cpu.search import Histograms, Search, Work, sum_dtype
@@ -92,7 +92,7 @@ class RowSet:
             left, right = family.left, family.left + 1
             is_left = n_rows[self.number(t, left)] <= n_rows[self.number(t, right)]
             self.counted.append(Pair(t, *((left, right) if is_left else (right, left)), family.parent))
-        for place, pair in enumerate(self.counted):
+        for place, pair in enumerate(self.counted, 1):
             self.cuts.place[self.number(pair.t, pair.small)] = place
 
 
@@ -134,7 +134,7 @@ class PassSearch(Search):
         max_leaves, n_voting = (n_nodes + 1) // 2, frontier.stats.n_voting
         trees = [SpeculativeTree(total[0].copy(), max_leaves, n_voting) for total in frontier.totals]
         n_slots = max(1, 2 * (max_leaves - 2))
-        histogram_bytes = 4 * int(frontier.data.bin_offsets[-1]) * padded(frontier.stats.n_channels)
+        histogram_bytes = 4 * int(frontier.work.columns.bin_offsets[-1]) * padded(frontier.stats.n_channels)
         at_once = max(1, HISTOGRAM_BYTES // max(1, n_slots * histogram_bytes))
         for first in range(0, n_trees, at_once):
             self._grow_together(frontier, dict(list(enumerate(trees))[first : first + at_once]), n_slots)
@@ -145,7 +145,7 @@ class PassSearch(Search):
 
     def _grow_together(self, frontier: Frontier, trees: dict[int, SpeculativeTree], n_slots: int) -> None:
         """Grow some of the trees, pass by pass."""
-        shape = (n_slots * len(trees), int(frontier.data.bin_offsets[-1]), padded(frontier.stats.n_channels))
+        shape = (n_slots * len(trees), int(frontier.work.columns.bin_offsets[-1]), padded(frontier.stats.n_channels))
         histograms = self.resources.scratch.array("histograms", shape, sum_dtype(frontier.stats))
         families: dict[int, list[Family]] = {t: [] for t in trees}
         sets = self._row_sets(frontier, trees, families)
@@ -169,8 +169,8 @@ class PassSearch(Search):
         sets = []
         for own in [growing] if self.n_together > 1 else [[t] for t in growing]:
             n = self.n_together * max(len(trees[t].nodes) for t in own)
-            left, block, column, place = np.full((4, n), -1, np.int32)
-            low, span = np.zeros((2, n), np.uint8)
+            block, column, place = np.zeros((3, n), np.int32)
+            left, low, span = np.arange(n, dtype=np.int32), np.zeros(n, np.uint8), np.full(n, 255, np.uint8)
             s = own[0] if self.n_together == 1 else 0
             one = RowSet(
                 of_tree(self.node_of_row, s),
@@ -196,24 +196,26 @@ class PassSearch(Search):
         for rows, blocks in frontier.data.chunks():
             n_blocks, n_rows, _ = blocks.shape
             columns, bounds = work.columns._replace(blocks=blocks), n_rows * np.arange(n_pieces + 1) // n_pieces
-            numbers = np.empty(n_rows, np.int32)
             if is_first:
                 for one in sets:
-                    nothing = np.empty((n_pieces, 1), np.int64)
-                    own = one.node_of_row[rows]
-                    team.map(pass_loops.route, n_pieces, 30 * n_rows, bounds, blocks, one.cuts, own, numbers, nothing)
-                    one.choose(own)
+                    self._route(one, rows, blocks, bounds)
+                    one.choose(one.node_of_row[rows])
                 memory = self._place(trees, sets, histograms, n_blocks)
                 is_first = False
             for one in sets:
-                ends, (n_counted, n_parts) = np.empty((n_pieces, len(one.counted) + 1), np.int64), one.targets.shape
-                team.map(
-                    pass_loops.route, n_pieces, 30 * n_rows, bounds, blocks, one.cuts, one.node_of_row[rows], numbers, ends
-                )
+                routed, n_pieces_of_work = self._route(one, rows, blocks, bounds), n_blocks * one.targets.size
                 n_additions = n_rows * len(columns.usable) * memory.shape[2]
-                arguments = (columns, numbers, ends, one.quantised[rows], one.targets, memory, how)
-                team.map(loop, n_blocks * n_counted * n_parts, n_additions, *arguments)
+                arguments = (columns, routed, one.quantised[rows], one.targets, memory, how)
+                team.map(loop, n_pieces_of_work, n_additions, *arguments)
         return memory
+
+    def _route(self, one: RowSet, rows: slice, blocks: NDArray[np.uint8], bounds: IntArray) -> Routed:
+        """Let a chunk of rows go on, and list them by the nodes that are counted; nothing is listed before these are chosen."""
+        n_places, n_pieces, n_rows = 1 + len(one.targets), len(bounds) - 1, blocks.shape[1]
+        lists = self.resources.scratch.array("routed", (n_places, n_rows), np.int32)
+        ends, own = np.empty((n_pieces, n_places), np.int64), one.node_of_row[rows]
+        self.resources.team.map(pass_loops.route, n_pieces, 30 * n_rows, bounds, blocks, one.cuts, own, lists, ends)
+        return Routed(lists, bounds, ends)
 
     def _place(
         self, trees: dict[int, SpeculativeTree], sets: Sequence[RowSet], histograms: Histograms, n_blocks: int

@@ -155,7 +155,7 @@ def rows_of_pair(nodes: IntArray, small: int, large: int) -> int:
 def histogram_layout(frontier: Frontier) -> tuple[tuple[int, int, int], type[np.int32 | np.int64]]:
     """Return the shape and the dtype of the histograms that a tree keeps at a time."""
     n_slots = slots_needed((frontier.nodes.shape[1] + 1) // 2)
-    shape = (n_slots, int(frontier.data.bin_offsets[-1]), padded(frontier.stats.n_channels))
+    shape = (n_slots, int(frontier.work.columns.bin_offsets[-1]), padded(frontier.stats.n_channels))
     return shape, sum_dtype(frontier.stats)
 
 

@@ -15,13 +15,16 @@ from gpuboost.backends.cuda.gpu import Gpu, GpuArray
 from gpuboost.backends.cuda.growth_work import Recording, Start
 from gpuboost.backends.cuda.linked import CudaLinked
 from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.points import CudaPointPrimitives
+from gpuboost.backends.cuda.rectangles import rectangle_sums
 from gpuboost.backends.cuda.results import Results
 from gpuboost.backends.cuda.softmax import CudaSoftmax
 from gpuboost.backends.divided import DividedGrowth
 from gpuboost.binning import BinMapper, Binned
+from gpuboost.rectangles import Pixels, RectangleFeatures
 
 
-class CudaBackend(CudaLinked, CudaSoftmax, DividedGrowth):
+class CudaBackend(CudaPointPrimitives, CudaLinked, CudaSoftmax, DividedGrowth):
     """Every primitive as launches on one device.
 
     Parameters
@@ -53,6 +56,9 @@ class CudaBackend(CudaLinked, CudaSoftmax, DividedGrowth):
 
     def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> CudaMatrix:
         return encode(self.gpu, mapper, X, rows)
+
+    def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
+        return rectangle_sums(self.gpu, images, rows, features)
 
     def usable(self, data: CudaMatrix) -> NDArray[np.bool_]:
         return data.usable

@@ -11,8 +11,10 @@ from gpuboost.backends.cuda.gpu import DeviceMatrix, Gpu
 from gpuboost.backends.cuda.kernels import DEFAULT_BLOCK
 from gpuboost.backends.cuda.launch import MAX_GRID, launch
 from gpuboost.backends.cuda.matrix import BLOCK_FEATURES, CudaMatrix
+from gpuboost.backends.cuda.rectangles import DeviceRectangles
 from gpuboost.binning import BinMapper
 from gpuboost.errors import DeviceMemoryError
+from gpuboost.rectangles import RectangleMatrix
 
 KINDS = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 """Kinds of numbers that ``bin.cu`` reads, in its order."""
@@ -54,12 +56,19 @@ def encode(gpu: Gpu, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None) -
         write(on_device, None if rows is None else gpu.put(rows.astype(np.int64)), 0, n_rows)
     else:
         step = max(1, SLAB_BYTES // max(1, n_columns * X.dtype.itemsize))
+        rectangles = DeviceRectangles(gpu, X.features) if isinstance(X, RectangleMatrix) else None
         for first in range(0, n_rows, step):
             last = min(first + step, n_rows)
-            block = plain(X[first:last] if rows is None else X[rows[first:last]])
-            values = gpu.put(block.reshape(-1).view(np.uint8))
-            write(DeviceMatrix(values, block.dtype, (last - first, n_columns), (n_columns, 1)), None, first, last - first)
+            block = X[first:last] if rows is None else X[rows[first:last]]
+            sent = send(gpu, block) if rectangles is None else rectangles.matrix(block.images[block.rows])
+            write(sent, None, first, last - first)
     return CudaMatrix(gpu, codes, mapper.n_bins, mapper.has_missing)
+
+
+def send(gpu: Gpu, block: Any) -> DeviceMatrix:
+    """Return rows of a matrix of the host, or of one that is computed there, on the device."""
+    values = plain(np.asarray(block))
+    return DeviceMatrix(gpu.put(values.reshape(-1).view(np.uint8)), values.dtype, values.shape, (values.shape[1], 1))
 
 
 def plain(block: NDArray[Any]) -> NDArray[Any]:

@@ -111,6 +111,7 @@ STRUCTS = {
     "SoftmaxSizes": struct("n_rows:i4 n_classes:i4 gradient_shift:i4 curvature_shift:i4"),
     "LogarithmSeries": struct("coefficients:f8[11]"),
     "LossSizes": struct("n_rows:i4 n_classes:i4 n_leaves:i4 shift:i4 lowest:f8 coefficients:f8[11]"),
+    "RectangleSizes": struct("n_rows:i4 height:i4 width:i4 n_channels:i4 n_features:i4 n_bytes:i4"),
     "LabelSizes": struct("n_rows:i4 n_classes:i4 first_row:i4 madaboost:i4 exp_coefficients:f8[12] coefficients:f8[11]"),
 }
 """The structs of ``kernels/sizes.cuh``, which kernels take by value."""
@@ -189,9 +190,20 @@ ROWS = {
         "softmax_losses": "p:f8* target:i4* frequency_weight:i4* weight_scale:f8* leaf_indices:i4*? pairs:i4*? "
         "multipliers:f8*? candidates:i4*? losses:i8* sizes:LossSizes",
     },
+    "haar": {"rectangle_sums": "images:u1* offset:i4* corner:i4* coefficient:i4* integral:i4* values:i4* sizes:RectangleSizes"},
     "label_weights": {"weigh_labels": "scores:f8* target:i4* out:i8* sizes:LabelSizes"},
     "project": {
         "project": "state:f8* signs:i1* coefficients:f8* magnitude:f8* side:i1* maximum:u8* n_rows:i4 n_classes:i4 lowest:f8"
+    },
+    "points": {
+        "squared_distances": "levels:u1* point:u1* distances:i4* n_rows:i4 n_blocks:i4",
+        "ring_index": "distances:i4* radii:i4* out:i4* n_rows:i4 n_radii:i4",
+        "nearer_index": "distances:i4* limits:i4*? out:i4* n_rows:i4 limit:i4",
+        "opposite_rows": "distances:i4* sides:i1* rows:u1* nearest:u8* n_rows:i4 side:i4",
+        "drop_similar": "rows:u1* distances:i4* to_candidate:i4* nearest:u8* apart:i8 n_rows:i4",
+        "class_products": "quantised:i4* frequency_weight:i4* products:i8* n_rows:i4 n_classes:i4 n_channels:i4",
+        "add_similarities": "levels:u1* points:u1* rounds:i4* coefficients:f8* scores:f8* n_rows:i4 n_blocks:i4 n_rounds:i4 "
+        "n_classes:i4",
     },
     "predict": {
         "apply": "nodes:i4* codes:u1* leaf:i4* n_rows:i4 root:i4",

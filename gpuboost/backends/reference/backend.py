@@ -31,6 +31,7 @@ from gpuboost.backends.frontier import (
     new_nodes,
     root_bounds,
 )
+from gpuboost.backends.reference.points import NumpyPointPrimitives
 from gpuboost.backends.reference.softmax import NumpySoftmax
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import MISSING_CODE, Binned, BinnedMatrix
@@ -58,7 +59,7 @@ class Work:
     histograms: dict[tuple[int, int], IntArray] = field(default_factory=dict)
 
 
-class NumpyBackend(NumpySoftmax, DividedGrowth):
+class NumpyBackend(NumpyPointPrimitives, NumpySoftmax, DividedGrowth):
     """Every primitive in NumPy on the host."""
 
     device = "numpy"

@@ -150,7 +150,8 @@ class TargetError:
         ends = np.concatenate([accepted, [n_rows]])
         runs = np.diff(ends, prepend=-1) - 1
         runs[0] += self.rejections
-        proven = bool((runs >= self.limits(self.calls + np.arange(len(runs)))).any())
+        (shortest,) = self.limits(np.array([self.calls]))  # later calls have higher limits
+        proven = bool(runs.max() >= shortest and (runs >= self.limits(self.calls + np.arange(len(runs)))).any())
         self.calls, self.rejections = self.calls + len(accepted), int(runs[-1])
         return proven
 

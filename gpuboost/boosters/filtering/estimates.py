@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuboost.array_types import Floats
 from gpuboost.backends.label_weights import WEIGHT_BITS
-from gpuboost.boosters.filtering.draw import Rows
+from gpuboost.boosters.filtering.draw import Rows, sum_of_columns
 from gpuboost.boosters.filtering.edges import EmpiricalBernstein, MeanEstimate, NonmonotonicSampling, TargetError
 from gpuboost.boosters.filtering.examples import Oracle, StreamEnd
 from gpuboost.boosters.filtering.leaf_values import pseudo_edge
@@ -51,9 +51,12 @@ def by_weighting(examples: Oracle, weak: VotingTree, n: int) -> Estimate:
     draw = examples.all(n)
     rows, tree = draw.chosen, weak.tree
     leaf_index = rows.leaf_index(examples.backend, tree)
-    edge = pseudo_edge(tree.values, rows.leaf_sums(leaf_index, tree.n_leaves))
+    sums = rows.leaf_sums(leaf_index, tree.n_leaves)
+    if not sums.positive.any():
+        raise StreamEnd(f"none of the {n} rows that an edge is estimated by has a weight: nothing is left to learn")
+    edge = pseudo_edge(tree.values, sums)
     gains = row_edges(rows, tree.values[leaf_index])
-    weight = np.ldexp(rows.q.sum(axis=1).astype(np.float64), -WEIGHT_BITS) * rows.weights[0] * rows.weights[1]
+    weight = np.ldexp(sum_of_columns(rows.q).astype(np.float64), -WEIGHT_BITS) * rows.weights[0] * rows.weights[1]
     total = float(np.add.accumulate(weight)[-1])
     spread = float(np.add.accumulate((weight * (gains - edge)) ** 2)[-1])
     # Half a row of the other opinion: an edge of 1/2 would give a coefficient without bound.
@@ -85,8 +88,8 @@ def by_filtering(examples: Oracle, weak: VotingTree, mean: MeanEstimate, tau: fl
 def row_edges(rows: Rows, votes: Floats) -> Floats:
     """Return ``1/4 (h(x, y) - sum_y' q h(x, y'))`` of each row, with label weights that sum to 1."""
     own = votes[np.arange(len(rows.target)), rows.target]
-    q = rows.q / np.maximum(rows.q.sum(axis=1, keepdims=True), 1)
-    others = np.add.accumulate(q * votes, axis=1)[:, -1]
+    q = rows.q / np.maximum(sum_of_columns(rows.q), 1)[:, None]
+    others: Floats = sum_of_columns(q * votes)
     return 0.25 * (own - others)
 
 

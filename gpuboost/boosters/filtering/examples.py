@@ -28,8 +28,11 @@ OUT_OF_ROWS = "the source has no more rows"
 
 Numerators = Callable[[IntArray, IntArray], IntArray]
 
-SLICE = 4096
-"""Rows are weighed by stretches of this length at most, as a round may end anywhere."""
+SLICE = 1 << 14
+"""Rows are weighed by stretches of this length at most, and by shorter ones where a draw is expected to end."""
+
+SHORTEST = 256
+"""Shorter stretches take as long."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ class Examples:
 
     def _draw(self, n: int, choose: Callable[[Part], NDArray[np.bool_]], target: TargetError | None, n_complete: int) -> Draw:
         parts: list[Part] = []
-        missing, length = n, 256
+        missing, n_read, length = n, 0, n  # no fewer rows than that
         self._current()
         first = self.place
         while missing:
@@ -152,11 +155,10 @@ class Examples:
                     raise StreamEnd(f"no row of {MOST_PASSES} passes is accepted: nothing is left to learn")
                 break
             begin = self.position
-            end = min(begin + length, len(chunk.target))
+            end = min(begin + min(max(length, SHORTEST), SLICE), len(chunk.target))
             n_complete = self._before_repeats(n_complete, first)
             if n_complete > 0:
                 end = min(end, begin + n_complete)
-            length = min(2 * length, SLICE)
             part = Part(chunk, begin, self._weights(chunk, begin, end))
             chosen = np.flatnonzero(part.exists & choose(part))[:missing]
             # The round ends at the row that makes it complete, wherever the chunk ends.
@@ -164,8 +166,8 @@ class Examples:
             part.choose(chosen, n_rows, complete=n_complete > 0)
             parts.append(part)
             self.position = part.end
-            missing -= len(chosen)
-            n_complete -= n_rows
+            missing, n_read, n_complete = missing - len(chosen), n_read + n_rows, n_complete - n_rows
+            length = missing * n_read // max(n - missing, 1)  # by the share that was chosen so far
             if target is not None:
                 passed = (part.label_weight > self._bars(part))[part.exists]
                 if target.is_proven(np.flatnonzero(passed), len(passed)):

@@ -11,13 +11,14 @@ import numpy as np
 
 from gpuboost.array_types import Floats
 from gpuboost.boosters.base import Booster, Metric, Problem, Round
+from gpuboost.boosters.colouring import Colouring
 from gpuboost.boosters.filtering.draw import Draw, LeafSums, Rows
 from gpuboost.boosters.filtering.edges import TargetError, coefficient, share_of_round
 from gpuboost.boosters.filtering.estimates import ESTIMATORS, Estimate, by_filtering, by_weighting
 from gpuboost.boosters.filtering.examples import Oracle, StreamEnd
 from gpuboost.boosters.filtering.leaf_values import confidence_values, newton_values, of_colours
 from gpuboost.boosters.filtering.score_state import ScoreState
-from gpuboost.boosters.filtering.weak_learners import Colouring, WeakLearner
+from gpuboost.boosters.filtering.weak_learners import WeakLearner
 from gpuboost.errors import StreamError
 from gpuboost.exactmath import log
 from gpuboost.learners.base import VotingTree

@@ -6,11 +6,11 @@ import numpy as np
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
-from gpuboost.backends.label_weights import WEIGHT_BITS, LabelWeights, in_units, label_weights, margins_to_others
+from gpuboost.backends.label_weights import WEIGHT_BITS, LabelWeights, in_units, margins_to_others
 from gpuboost.binning import BinMapper
-from gpuboost.boosters.filtering.draw import Chunk, Draw, Part
+from gpuboost.boosters.filtering.draw import Chunk, Draw, Part, sum_of_columns
 from gpuboost.boosters.filtering.edges import TargetError
-from gpuboost.boosters.filtering.examples import Numerators, Step
+from gpuboost.boosters.filtering.examples import Numerators, Step, StreamEnd
 from gpuboost.exactmath import exp
 from gpuboost.fixedpoint import split_weights
 from gpuboost.tree import Tree
@@ -46,8 +46,10 @@ class FixedSet:
         weights = np.rint(numerators(part.q, self.chunk.target) * scale).astype(np.int64)
         spare = 62 - (WEIGHT_BITS + self.n_classes.bit_length() + int(frequency.sum(dtype=np.int64)).bit_length())
         bounds = np.cumsum((weights >> max(0, -spare)) * frequency)
-        numbers = np.random.default_rng([self.seed, len(self.trees)]).integers(0, max(int(bounds[-1]), 1), n)
-        chosen = np.minimum(np.searchsorted(bounds, numbers, side="right"), len(weights) - 1)
+        if bounds[-1] == 0:
+            raise StreamEnd("no row of the set has a weight: nothing is left to learn")
+        numbers = np.random.default_rng([self.seed, len(self.trees)]).integers(0, int(bounds[-1]), n)
+        chosen = np.searchsorted(bounds, numbers, side="right")
         part.choose(chosen, part.end, complete=True)
         return Draw([part])
 
@@ -79,9 +81,8 @@ class FixedSet:
         scores, target = self.chunk.scores, self.chunk.target
         if self.weighting != "exponential":
             return self.backend.weigh_labels(scores, target, self.weighting, 0, len(target))
-        on_host = self.backend.get(scores)
-        q = exponential(on_host, target)
-        return label_weights(on_host, target, "logistic")._replace(q=q, total=q.sum(axis=1))
+        q = exponential(self.backend.get(scores), target)
+        return self.backend.weigh_labels(scores, target, "logistic", 0, len(target))._replace(q=q, total=sum_of_columns(q))
 
 
 def exponential(scores: Floats, target: IntArray) -> IntArray:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
 from gpuboost.backends.base import Backend
@@ -14,13 +13,14 @@ from gpuboost.backends.label_weights import WEIGHT_BITS
 from gpuboost.backends.statistics import Stats
 from gpuboost.binning import BinMapper
 from gpuboost.boosters.base import Problem
-from gpuboost.boosters.filtering.draw import Rows, sum_of_other_colour
+from gpuboost.boosters.colouring import Colouring, Colourings
+from gpuboost.boosters.filtering.draw import Rows, sum_of_columns, sum_of_other_colour
+from gpuboost.fixedpoint import check_size
 from gpuboost.learners.base import VotingTree
 from gpuboost.learners.class_tree import ClassTree
 from gpuboost.learners.grown_tree import GrownTree
 from gpuboost.learners.hamming_tree import HammingTree
 
-Colouring = NDArray[np.int8]
 Criterion = Literal["edge", "gini", "entropy"]
 
 
@@ -84,10 +84,7 @@ class ColourVotes:
     criterion: Criterion = "edge"
 
     def colouring(self, t: int) -> Colouring:
-        if self.given:
-            return self.given[(t - 1) % len(self.given)]
-        order = np.random.default_rng([self.seed, t]).permutation(self.n_classes)
-        return np.where(order < self.n_classes // 2, np.int8(-1), np.int8(1))
+        return Colourings(self.n_classes, self.seed, self.given).of_round(t)
 
     def numerators(self, q: IntArray, target: IntArray, colouring: Colouring | None) -> IntArray:
         assert colouring is not None  # algorithm 9: only labels of the other colour count
@@ -101,7 +98,7 @@ class ColourVotes:
 
 def all_labels(q: IntArray, target: IntArray) -> IntArray:
     """The numerators of `Filter`: ``p'``."""
-    return np.asarray(q.sum(axis=1))
+    return sum_of_columns(q)
 
 
 def voting_tree(
@@ -109,17 +106,16 @@ def voting_tree(
 ) -> VotingTree:
     """Grow a tree on rows that weigh ``sum q`` for their own class and, for the edge of votes, ``q`` for the others."""
     frequency, scale = rows.weights
-    n_classes = q.shape[1]
+    n_classes, n_rows = q.shape[1], int(frequency.sum(dtype=np.int64))
+    check_size(n_rows, n_classes)
     data = rows.encoded(backend, mapper)
     problem = Problem(backend, data, target.astype(np.int32), n_classes, frequency, scale)
     own = np.arange(n_classes)[None, :] == target[:, None]
     q_of_others = q if how.criterion == "edge" else 0
-    state: Floats = np.ldexp(np.where(own, q.sum(axis=1, keepdims=True), q_of_others), -WEIGHT_BITS) * scale[:, None]
+    state: Floats = np.ldexp(np.where(own, sum_of_columns(q)[:, None], q_of_others), -WEIGHT_BITS) * scale[:, None]
     signs = problem.signs if how.criterion == "edge" else np.ones_like(problem.signs)
     largest = float(state.max())
-    stats = backend.statistics(
-        backend.put(state), backend.put(signs), backend.put(frequency), int(frequency.sum(dtype=np.int64)), largest
-    )
+    stats = backend.statistics(backend.put(state), backend.put(signs), backend.put(frequency), n_rows, largest)
     if how.criterion == "edge":
         return HammingTree(how.max_leaf_nodes)(backend, data, stats)
     return voted(ClassTree(how.max_leaf_nodes, how.criterion)(backend, data, stats), backend, stats)
@@ -128,6 +124,8 @@ def voting_tree(
 def voted(grown: GrownTree, backend: Backend, stats: Stats) -> VotingTree:
     """Let every leaf vote for the classes that have more than half of its weight."""
     sums = grown.leaf_sums(backend, stats)[0]
-    edges = 2 * sums - sums.sum(axis=1, keepdims=True)
+    edges = 2 * sums - sums.sum(axis=1, keepdims=True)  # no more than a leaf's weight, which is below 2**62
     tree = grown.with_values(np.where(edges > 0, 1.0, -1.0)).tree
-    return VotingTree(tree, grown.leaf_index, grown.leaf_of_index, grown.sums, edge=int(abs(edges).sum()))
+    # The leaves' edges for one class are the whole weight at most; those for all classes may need more than 64 bits.
+    edge = sum(abs(edges).sum(axis=0).tolist())
+    return VotingTree(tree, grown.leaf_index, grown.leaf_of_index, grown.sums, edge=edge)

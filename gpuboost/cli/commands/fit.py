@@ -17,6 +17,7 @@ from gpuboost.cli.interrupts import interrupt_on
 from gpuboost.cli.program import Command, Interrupted
 from gpuboost.cli.run_record import RunRecord, read_record
 from gpuboost.cli.settings import check_algorithm
+from gpuboost.cli.training_code_files import CodeSets, check_code_file, is_code_file, read_code_file
 from gpuboost.cli.training_sets import Sets, read_sets
 from gpuboost.cli.training_streams import StreamSets, check_place, check_stream, read_stream
 
@@ -88,6 +89,8 @@ def fit(
 
     With --stream (and --algorithm filterboost) DATA may be many Parquet, Feather or CSV files, or folders of them. The labels
     are those of the first n_bin_rows rows, and rows that lie sorted by label must be shuffled.
+
+    DATA may be a code file, which gpuboost encode has written of rows that need not fit in memory; so may DATA of --valid.
     """
     from gpuboost.cli.reading.tables import Reading
     from gpuboost.cli.settings import parse, set_all
@@ -99,15 +102,18 @@ def fit(
     check_algorithm(algorithm)
     parameters = parse(settings, algorithm)
     others = {"--target-file": target_file, "--no-header": no_header, "--cost-matrix": cost_matrix, "--valid": valid}
-    check_stream(stream, data, algorithm, parameters, {**others, "--class": named, "--shuffle": shuffle})
+    more = {"--class": named, "--shuffle": shuffle, "--weight": weight, "--drop": drop}
+    check_kind(stream, data, algorithm, parameters, {**others, **more})
     check_outputs(out, bool(checkpoint or resume), (*data, target_file, valid, cost_matrix))
     if target_file and valid:
         raise click.UsageError("--valid needs its own labels: with --target-file, put X and y into .npz files instead")
     open_backend(device, jobs).close()  # before anything takes time
     reading = Reading(not no_header, missing, printer.note)
     columns: dict[str, Any] = {"target": target, "weight": weight, "drop": drop}
-    sets: Sets | StreamSets
-    if stream:
+    sets: Sets | StreamSets | CodeSets
+    if is_code_file(data):
+        sets = read_code_file(reading, data[0], valid, target, parameters)
+    elif stream:
         sets = read_stream(reading, data, valid, parameters, **columns, named=named, shuffle=shuffle)
     else:
         sets = read_sets(reading, data[0], target_file=target_file, valid=valid, **columns)
@@ -122,6 +128,14 @@ def fit(
     run = Run(estimator, sets, record, out, every, printer)
     run.start(resume)
     printer.result(*run.train())
+
+
+def check_kind(stream: bool, data: Sequence[str], algorithm: str, parameters: dict[str, Any], others: dict[str, Any]) -> None:
+    """Raise a usage error if options do not go together with what is to be read."""
+    if is_code_file(data):
+        check_code_file(data[0], {**others, "--stream": stream})
+    else:
+        check_stream(stream, data, algorithm, parameters, others)
 
 
 def check_outputs(out: str, has_checkpoint: bool, read: Sequence[str | None]) -> None:
@@ -167,7 +181,7 @@ def make_estimator(algorithm: str, parameters: dict[str, Any], cost_matrix: str 
     return kind(**parameters)
 
 
-def chosen(algorithm: str, estimator: Any, sets: Sets | StreamSets, weight: str | None) -> dict[str, str]:
+def chosen(algorithm: str, estimator: Any, sets: Sets | StreamSets | CodeSets, weight: str | None) -> dict[str, str]:
     """Return what decides the model beside the data, as text."""
     from gpuboost.persistence.model_file import OF_THE_MACHINE
 
@@ -177,7 +191,7 @@ def chosen(algorithm: str, estimator: Any, sets: Sets | StreamSets, weight: str 
     return {"algorithm": algorithm, "target": str(sets.target), "weight": str(weight), **parameters}
 
 
-def record_of(sets: Sets | StreamSets, missing: tuple[str, ...], options_chosen: dict[str, str]) -> RunRecord:
+def record_of(sets: Sets | StreamSets | CodeSets, missing: tuple[str, ...], options_chosen: dict[str, str]) -> RunRecord:
     """Return what a run is known by."""
     return RunRecord(sets.target, sorted(set(missing)), sets.layout, {**options_chosen, **sets.options()}, sets.digest())
 
@@ -204,7 +218,7 @@ class Run:
     Attributes
     ----------
     estimator : BoostingClassifier
-    sets : Sets or StreamSets
+    sets : Sets, StreamSets or CodeSets
     record : RunRecord
     out : str
         The model file.
@@ -216,7 +230,7 @@ class Run:
     """
 
     estimator: Any
-    sets: Sets | StreamSets
+    sets: Sets | StreamSets | CodeSets
     record: RunRecord
     out: str
     every: int | None

@@ -35,14 +35,15 @@ def report(facts: dict[str, Any]) -> str:
     how = options.ending(facts["stop_reason"], facts["n_rounds"], facts["n_rounds_run"])
     lines = {
         "model": f"{facts['estimator']}, {facts['n_bytes']} bytes by gpuboost {facts['gpuboost']} (format {facts['format']})",
-        "rounds": f"{facts['n_rounds']} ({how}), {facts['n_trees']} trees, {facts['n_leaves']} leaves",
+        "rounds": f"{facts['n_rounds']} ({how}), {size(facts)}",
         "classes": listed(python_labels(facts["classes"])) + (", multi-label" if facts["multi_label"] else ""),
         "features": listed(facts["feature_names"], facts["n_features"]),
     }
     if facts.get("target") is not None:
         lines["target"] = facts["target"]
     lines["parameters"] = ", ".join(f"{name}={value!r:.60}" for name, value in facts["parameters"].items())
-    lines["important"] = important(facts)
+    if facts["importances"] is not None:
+        lines["important"] = important(facts)
     for name, values in facts["history"].items():
         if name.endswith(("_error", "_loss", "_cost")) and values:
             best = min(values)
@@ -55,6 +56,13 @@ def report(facts: dict[str, Any]) -> str:
     if "training_data" in facts:
         lines["data digest"] = facts["training_data"]
     return "\n".join(f"{name + ':':15}{text}" for name, text in lines.items())
+
+
+def size(facts: dict[str, Any]) -> str:
+    """Return what the rounds consist of."""
+    if "n_points" in facts:
+        return f"{facts['n_points']} training points"
+    return f"{facts['n_trees']} trees, {facts['n_leaves']} leaves"
 
 
 def listed(items: list[Any] | None, count: int | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -112,15 +112,16 @@ class FileStream:
             head.weights(weight)
         used = [names[i] for i in features]
         self.layout = Layout(used, features, len(names), [names[i] for i in range(len(names)) if i not in features])
-        self.source = DatasetSource(
+        self.source_of: Callable[[list[str] | None], DatasetSource] = lambda chosen: DatasetSource(
             data,
             self.target,
             weight,
-            used if drop else None,
+            chosen,
             shuffle,
             missing=(*MISSING, *reading.missing),
             text_labels=self.is_text,
         )
+        self.source = self.source_of(used if drop else None)
         self.n_features, self.feature_names, self.n_rows = len(used), used, self.source.n_rows
         self.classes: NDArray[Any] = np.zeros(0)
 
@@ -144,6 +145,24 @@ class FileStream:
         labels = labels[: len(named)] if named else labels[np.concatenate(weights) > 0]
         self.classes = np.array(sorted(set(python_labels(labels))), labels.dtype)
         return count
+
+    def find_all_classes(self) -> None:
+        """Find the labels of all rows that have a weight, by a pass over the columns of labels and weights."""
+        import pyarrow as pa
+
+        distinct, with_weight, row = [], [], 0
+        for batch in self.source_of(self.feature_names[:1]).batches():
+            piece = self._present(batch.y, row)
+            row += len(piece)
+            distinct.append(piece.unique())
+            exists = np.ones(len(piece), bool) if batch.weight is None else batch.weight.to_numpy() > 0
+            with_weight.append(piece.filter(pa.array(exists)).unique())
+        if not row:
+            raise ValueError(f"{self.path} has no rows of data")
+        column = pa.chunked_array([*distinct, *with_weight], distinct[0].type)
+        labels = columns.labels(column, f"{self.path}: column {self.target!r}", from_text=self.is_text)
+        labels = labels[sum(map(len, distinct)) :]
+        self.classes = np.array(sorted(set(python_labels(labels))), labels.dtype)
 
     def batches(self, first_row: int = 0) -> Iterator[Batch]:
         """Give the rows from ``first_row`` on, with the labels as the classes that they are."""

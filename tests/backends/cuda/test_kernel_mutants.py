@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.base import Backend
 from gpuboost.backends.cuda import growth as cuda_growth
+from gpuboost.backends.cuda import rectangles
 from gpuboost.backends.cuda import rows as cuda_rows
 from gpuboost.backends.cuda.backend import CudaBackend
 from gpuboost.backends.cuda.gpu import Limits
@@ -22,6 +23,8 @@ from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.backends.statistics import Counts, Shifts, SoftmaxRows, SoftmaxSteps, Stats
 from gpuboost.fixedpoint import STATE_FLOOR
 from gpuboost.learners.growth import grow
+from gpuboost.rectangles import rectangle_sums
+from gpuboost.similarities.ensemble import Similarities, Similarity, TrainingPoints
 from tests.backends.cuda.test_nccl import N_ROWS, grown, grown_together
 from tests.backends.test_early_exit import in_one_block, on_reference
 from tests.backends.test_early_exit import problem as exit_problem
@@ -32,6 +35,7 @@ from tests.cuda_on_cpu import forked, mutants, sanitized
 from tests.cuda_on_cpu.gpu import EmulatedGpu
 from tests.cuda_on_cpu.mutants import Mutant
 from tests.cuda_on_cpu.requirement import require
+from tests.features.images import COLOUR, all_features, pixels
 from tests.problems import coded, stats_of
 
 REFERENCE = NumpyBackend()
@@ -200,6 +204,16 @@ def labels(gpu: EmulatedGpu) -> None:
             assert mine.tobytes() == theirs.tobytes()
 
 
+def haar(gpu: EmulatedGpu) -> None:
+    """Colour images of bytes and of integers up to the largest, more of them than blocks."""
+    for dtype in (np.uint8, np.int32):
+        images, features = pixels(COLOUR, 7, dtype), all_features(COLOUR)
+        rows = np.arange(7)[::-1]
+        with mock.patch.object(rectangles, "MOST_BLOCKS", 3):
+            found = CudaBackend(gpu).rectangle_sums(images, rows, features)
+        assert (found == rectangle_sums(images, rows, features)).all()
+
+
 def exits(gpu: EmulatedGpu) -> None:
     """Rows that leave early, late and all at once, from trees in one piece and in many, in blocks of a tile and of all."""
     matrix, ensemble = exit_problem(517, 5, 3, 1)
@@ -358,6 +372,42 @@ def many(gpu: EmulatedGpu) -> None:
     assert all(mine.tolist() == theirs.tolist() for mine, theirs in sums)
 
 
+def points(gpu: EmulatedGpu) -> None:
+    """Distances over several blocks of features, equally near rows, rows that are dropped at the border, and three classes."""
+    gpu.limits = ONE_PROCESSOR
+    rng = np.random.default_rng(12)
+    levels = rng.choice(np.array([0, 1, 130, 255], np.uint8), (2600, 19))
+    levels[:9, 1:], levels[:9, 0] = 0, [100, 107, 108, 110, 111, 114, 115, 116, 95]
+    levels[9:, 0] = 200
+    levels[2000:] = levels[1200:1800]
+    sides = np.where(np.arange(2600) < 1, 1, rng.choice(np.array([-1, -1, 1], np.int8), 2600)).astype(np.int8)[:, None]
+    sides[1:9] = -1
+    weights = rng.integers(1, 5, 2600).astype(np.int32)
+    quantised = rng.integers(-(2**15), 2**15, (2600, 3)) * weights[:, None]
+
+    kept = TrainingPoints(levels[:4], np.arange(4), np.zeros(4, np.int32))
+    says = [Similarity(kept.take(some), radius, rng.normal(size=(2, 3))) for some, radius in (([0, 3], 0), ([1], 49), ([], 0))]
+    similarities = Similarities.from_rounds([[one] for one in says], 3, 19)
+
+    def results(backend: Backend) -> list[object]:
+        rows, own_sides = backend.load_points(levels), backend.put(sides)
+        to_anchor = backend.squared_distances(rows, levels[0])
+        found = [backend.get(to_anchor), backend.get(backend.ring_index(to_anchor, np.array([0, 49, 100, 300_000])))]
+        found += [backend.get(backend.nearer_index(to_anchor, 100)), backend.get(backend.nearer_index(to_anchor, 0))]
+        others, nearest = backend.opposite_rows(to_anchor, own_sides, 1)
+        for candidate in (3, nearest, 2599):
+            to_candidate, apart = backend.squared_distances(rows, levels[candidate]), backend.get(to_anchor)[candidate]
+            found.append(backend.get(backend.nearer_index(to_anchor, to_candidate)))
+            found += [backend.drop_similar(others, to_anchor, to_candidate, int(apart)), backend.get(others)]
+        scores = backend.put(np.zeros((2600, 3)))
+        backend.add_similarities(similarities, rows, scores, 0, 3)
+        found.append(backend.get(scores))
+        return [*found, nearest, backend.class_products(stats_of(backend, quantised), backend.put(weights))]
+
+    for mine, theirs in zip(results(CudaBackend(gpu)), results(REFERENCE), strict=True):
+        assert np.asarray(mine).tolist() == np.asarray(theirs).tolist()
+
+
 def leaf_sums_of(quantised: NDArray[np.int64], leaf_index: NDArray[np.int32]) -> list[NDArray[np.int64]]:
     return [np.array([q[leaf_index == g].sum(axis=0) for g in range(3)]) for q in (quantised, abs(quantised))]
 
@@ -374,6 +424,34 @@ def planted(case: Callable[[EmulatedGpu], None], file: str, original: str, repla
 
 
 MUTANTS = {
+    # ---- points
+    "a feature of a word is left out": planted(points, "points", "shift < 32; shift += 8", "shift < 24; shift += 8"),
+    "one block of features": planted(points, "points", "b < n_blocks; ++b", "b < 1; ++b"),
+    "rows of other blocks": planted(points, "points", "[(i64)b * n_rows + i]", "[i]"),
+    "levels have signs": planted(points, "points", "(one >> shift & 255)", "(i8)(one >> shift & 255)"),
+    "a radius is outside of its ring": planted(points, "points", "+ half - 1] < distances", "+ half - 1] <= distances"),
+    "a tie goes to the second point": planted(points, "points", "distances[i] <= (limits", "distances[i] < (limits"),
+    "the anchor's equals are others": planted(points, "points", "!= side && distances[i] > 0", "!= side"),
+    "the same side": planted(points, "points", "is_other = sides[i] != side", "is_other = sides[i] == side"),
+    "the highest of equally near rows": planted(
+        points, "points", "~((u64)distance << 32 | (u64)row)", "~((u64)distance << 32 | (u64)(u32)~(u32)row)"
+    ),
+    "the nearest by a plain store": planted(points, "points", "atomicMax(nearest, value)", "*nearest = value"),
+    "a row at the border stays": planted(points, "points", "(to_anchor - to_other) >= 4", "(to_anchor - to_other) > 4"),
+    "a square in 32 bits": planted(points, "points", "+ fourfold * fourfold) rows", "+ (int)fourfold * (int)fourfold) rows"),
+    "rows that are out come back": planted(points, "points", "if (rows[i] == 0) continue;", ""),
+    "a weight counts twice": planted(points, "points", " / frequency_weight[i])", ")"),
+    "products of a class with itself": planted(
+        points, "points", "* quantised[i * n_channels + m]", "* quantised[i * n_channels + k]"
+    ),
+    "the second point is not looked at": planted(points, "points", "if (second >= 0) limit", "if (second > 99) limit"),
+    "nothing is near without points": planted(points, "points", "int nearest = 0, limit = 0;", "int nearest = 1, limit = 0;"),
+    "products in 32 bits": planted(
+        points,
+        "points",
+        "(i64)(quantised[i * n_channels + k] / frequency_weight[i]) *",
+        "(quantised[i * n_channels + k] / frequency_weight[i]) *",
+    ),
     # ---- init_roots
     "every stretch begins at the first row": planted(starts, "init_roots", "start = bounds ? bounds[tree] : 0", "start = 0"),
     "other rows than were asked for": planted(starts, "init_roots", "started ? started[i] : (int)i", "(int)i"),
@@ -617,6 +695,21 @@ MUTANTS = {
         labels, "label_weights", "i < N_EXP_COEFFICIENTS", "i < N_EXP_COEFFICIENTS - 1"
     ),
     "the exponential's least argument": planted(labels, "label_weights", "x < -800.0 ? -800.0 : x", "x"),
+    # ---- haar
+    "the border is what was there": planted(haar, "haar", "at[0] = 0;", ""),
+    "the border is a pixel": planted(haar, "haar", "if (x > 0) sum", "sum"),
+    "the first channel alone": planted(haar, "haar", "* n_channels + channel, sizes.n_bytes", "* n_channels, sizes.n_bytes"),
+    "pixels are bytes": planted(haar, "haar", "n_bytes == 1 ?", "true ?"),
+    "lines of the first channel alone": planted(haar, "haar", "line < n_channels * (height + 1)", "line < height + 1"),
+    "the first image alone": planted(haar, "haar", "const i64 image = i *", "const i64 image = 0 *"),
+    "no barrier before the lines": planted(
+        haar, "haar", "        __syncthreads();\n        for (int line", "        for (int line"
+    ),
+    "no barrier before the features": planted(
+        haar, "haar", "        __syncthreads();\n        for (int f", "        for (int f"
+    ),
+    "no barrier before the next image": planted(haar, "haar", "__syncthreads();  // the next", "// the next"),
+    "the last corner is left out": planted(haar, "haar", "j < offset[f + 1];", "j < offset[f + 1] - 1;"),
     # ---- predict_until
     "a row leaves by a tie": planted(exits, "predict", "row[leader] - row[k] > needed", "row[leader] - row[k] >= needed"),
     "the margins of the first checkpoint": planted(exits, "predict", "* sizes.checkpoint_stride;", "* 0;"),
@@ -832,7 +925,9 @@ BY_DEFAULT = {
     "missing values are the smallest",
     "blocks overwrite each other's rows",
     "votes where there are none",
-    # ---- project, label_weights, predict_until and softmax
+    # ---- haar, project, label_weights, predict_until and softmax
+    "the first channel alone",
+    "no barrier before the features",
     "the last channel first",
     "a tie is won",
     "an exponential's series is one short",
@@ -848,6 +943,9 @@ BY_DEFAULT = {
     "weights sink below the floor",
     "rows without a cut go left",
     "other bits are lost",
+    "a tie goes to the second point",
+    "the nearest by a plain store",
+    "products in 32 bits",
     "counts are not cleared",
     "counts by plain additions",
     "the predicted class is the last of equals",

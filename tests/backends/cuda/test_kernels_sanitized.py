@@ -11,12 +11,8 @@ from tests.cuda_on_cpu import sanitized
 from tests.cuda_on_cpu.requirement import require
 
 SUITE = "tests/backends/test_conformance.py"
-OTHERS = (
-    "tests/backends/test_softmax.py",
-    "tests/backends/test_label_weights.py",
-    "tests/backends/test_growth_scope.py",
-    "tests/backends/test_early_exit.py",
-)
+NAMES = ("softmax", "label_weights", "growth_scope", "rectangles", "early_exit", "points")
+OTHERS = tuple(f"tests/backends/test_{name}.py" for name in NAMES)
 MANY = "tests/backends/test_many_rows.py"
 FEW = "and not (test_roots_of_a_batch and (10-3 or 8-4))"
 """Of a batch of many trees the results are compared in every order; a sanitizer sees the same lines with few."""

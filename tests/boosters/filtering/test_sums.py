@@ -31,7 +31,7 @@ HALF, FOURTH = ONE // 2, ONE // 4
 def rows_of(q: Any, target: Any, weight: Any = None) -> Rows:
     n = len(target)
     chunk = SimpleNamespace(target=np.array(target), weight=np.ones(n) if weight is None else np.array(weight, np.float64))
-    part: Any = SimpleNamespace(chunk=chunk, begin=0)
+    part: Any = SimpleNamespace(chunk=chunk, begin=0, end=n)
     return Rows([part], [np.arange(n)], np.array(q, np.int64))
 
 
