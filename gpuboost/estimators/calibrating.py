@@ -102,10 +102,13 @@ class Calibrating:
         return tempered
 
     def _remember_rows(self, sample: Sample) -> None:
-        """Note what the training set is known by."""
+        """Note what the training set is known by, unless that would have to be copied from a device."""
+        if not isinstance(sample.X, np.ndarray):
+            return
         n_rows = min(N_REMEMBERED, max(1, REMEMBERED_BYTES // (8 * sample.X.shape[1])))
-        rows = sample.rows[:n_rows]
-        self._trained_on = len(sample.rows), frozenset(row_digests(to_host(sample.X[: int(rows.max()) + 1])[rows]))
+        low = int(sample.rows[0]) if len(sample.rows) else 0
+        rows = sample.rows[:n_rows][sample.rows[:n_rows] < low + n_rows] - low
+        self._trained_on = len(sample.rows), frozenset(row_digests(sample.X[low : low + n_rows][rows]))
 
     def _warn_of_training_rows(self, X: Any) -> None:
         """Warn if most rows of the training set are among those of X, as far as they are remembered."""
