@@ -13,6 +13,7 @@ from gpuboost.array_types import Floats
 from gpuboost.backends.base import Backend
 from gpuboost.calibration import DOUBLINGS, HeldOut, fit_class_sigmoids, fit_temperature
 from gpuboost.errors import is_interrupt
+from gpuboost.estimators.model import TreeModel
 from gpuboost.estimators.predictor import to_backend
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.label_encoder import LabelEncoder
@@ -174,9 +175,13 @@ class Calibrating:
 
 def _held_out(model: Any, backend: Backend, sample: Sample, encoder: LabelEncoder) -> HeldOut:
     """Return the scores that a model gives to rows with labels."""
-    problem, _ = model._model.problem(backend, sample, encoder)
+    own, rows = model._model, None if len(sample.rows) == sample.X.shape[0] else sample.rows
+    if isinstance(own, TreeModel):  # also of rows on a device
+        data = backend.encode(own.bin_mapper, sample.X, rows)
+    else:
+        data = own.encode(backend, sample.X[sample.rows])
     scores = backend.put(np.zeros((len(sample.rows), len(encoder.classes))))
-    model._model.add_scores(backend, problem.data, scores, 0, model.n_estimators_)
+    own.add_scores(backend, data, scores, 0, model.n_estimators_)
     host: Floats = backend.get(scores)
     return HeldOut(host, sample.target, sample.weights, sample.peers)
 
