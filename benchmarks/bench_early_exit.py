@@ -7,7 +7,8 @@ AdaBoost.MH with 20 leaves, 500 rounds on pendigits and 1000 on letter and MNIST
 a folder and takes them from there the next time). One thread. The columns:
 
 ``exact``       the share of the rounds that ``early_exit="exact"`` takes on the test rows, and how many labels differ of
-                ``--exact-rows`` rows whose columns are drawn one by one from different test rows, or are next to a cut
+                ``--exact-rows`` rows whose columns are drawn one by one from different test rows, or in sets of few columns
+                next to a cut
 ``rounds``      the share that ``early_exit=True`` takes after ``fit_early_exit`` on one half of the test rows, on the other
 half;
                 mean of 50 random halves, as in the next two columns
