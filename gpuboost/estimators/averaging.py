@@ -86,7 +86,8 @@ def _check_models(models: list[Any]) -> None:
         if type(model) is not type(first):
             raise TypeError(f"all models must be of one class, but models[0] is a {type(first).__name__}, models[{i}] a {kind}")
         if not isinstance(model._model, TreeModel):
-            raise TypeError(f"models[{i}] has no trees to join: it is a {kind} of another kind of model")
+            reason = model._model.without_trees.format(kind=kind, attribute="trees")
+            raise TypeError(f"models[{i}] has no trees to join: {reason}")
         classes = [label_keys(one.classes_) for one in (first, model)]
         if classes[0] != classes[1] or model.multi_label_ != first.multi_label_:
             raise ValueError(f"models[0] has the classes {shown(first.classes_)}, but models[{i}] has {shown(model.classes_)}")

@@ -51,7 +51,7 @@ class Exiting(Predictor):
         Raises
         ------
         ValueError, TypeError
-            If X or ``allowed`` is not usable, or the model is multi-label, of one class, or boosts a regressor.
+            If X or ``allowed`` is not usable, or the model is multi-label, of one class, or has no trees.
         """
         ensemble = self._exitable("fit_early_exit")
         share = as_float(allowed)
@@ -169,8 +169,9 @@ class Exiting(Predictor):
             raise ValueError(f"{asked_by} is for problems of one label a row, but the model is multi-label")
         if len(self.classes_) < 2:
             raise ValueError(f"{asked_by} needs a model of at least two classes, got one")
-        if not isinstance(self._model, TreeModel):
-            raise TypeError(f"{asked_by} needs a model of trees, which this {type(self).__name__} is not")
+        if "_model" in vars(self) and not isinstance(self._model, TreeModel):
+            reason = self._model.without_trees.format(kind=type(self).__name__, attribute="trees")
+            raise TypeError(f"{asked_by} needs a model of trees: {reason}")
         return self.ensemble_
 
     def _check_early_exit(self) -> None:

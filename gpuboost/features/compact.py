@@ -56,7 +56,7 @@ def compact(pipeline: Any) -> Any:
     (haar_name, haar), (name, model) = steps[-2:]
     check_is_fitted(model)
     if not isinstance(model._model, TreeModel):
-        raise TypeError(f"the {type(model).__name__} of the pipeline boosts a regressor: what columns it uses is not known")
+        raise TypeError(f"the {type(model).__name__} of the pipeline has no trees, by which it would leave out columns")
     used = np.unique(model.ensemble_.feature)
     if used.size == 0:
         used = np.zeros(1, used.dtype)  # a matrix has a column
