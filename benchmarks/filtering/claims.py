@@ -65,7 +65,7 @@ def at_round(run: Run, rounds: int) -> Run:
 def shown(numbers: np.ndarray, what: str) -> str:
     scale, digits = (100, 2) if what == "error" else (1, 3)
     unit = " %" if what == "error" else ""
-    spread = f" ± {scale * numbers.std():.{digits}f}" if len(numbers) > 1 else ""
+    spread = f" ± {scale * numbers.std(ddof=1):.{digits}f}" if len(numbers) > 1 else ""
     return f"{scale * numbers.mean():.{digits}f}{spread}{unit}"
 
 

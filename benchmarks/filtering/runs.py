@@ -96,7 +96,7 @@ def one_run(split: Split, booster: str, learner: str, run: int, rounds: int) -> 
         split, **(PAPER | BOOSTERS[booster]), max_leaf_nodes=LEARNERS[learner], n_estimators=rounds, random_state=run
     )
     shown = [t for t in CHECKPOINTS if t <= model.n_estimators_]
-    return {
+    found = {
         "booster": booster,
         "learner": learner,
         "run": run,
@@ -109,3 +109,13 @@ def one_run(split: Split, booster: str, learner: str, run: int, rounds: int) -> 
         },
         "edges_that_rise": float(np.mean(np.diff(model.history_["edge"]) > 0)),
     }
+    return shortened(found)
+
+
+def shortened(found: Any) -> Any:
+    """Return what was found with six digits of every number: a thousand runs stand in one file."""
+    if isinstance(found, dict):
+        return {key: shortened(value) for key, value in found.items()}
+    if isinstance(found, list):
+        return [shortened(value) for value in found]
+    return float(f"{found:.6g}") if isinstance(found, float) else found

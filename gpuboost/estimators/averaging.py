@@ -44,7 +44,7 @@ def average(models: Sequence[Any], weights: Any = None) -> Any:
     Raises
     ------
     TypeError
-        If something is no fitted classifier of gpuboost, boosts a regressor, or is of another class than the first.
+        If something is no fitted classifier of gpuboost, is no model of trees, or is of another class than the first.
     ValueError
         If the models do not go together, a weight is not usable, or a column has more than 254 different cuts: models that were
         trained on the same rows share theirs, others can be trained with a smaller ``max_bins``.
