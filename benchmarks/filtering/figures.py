@@ -79,6 +79,7 @@ def draw(runs: Sequence[Run], folder: Path, stem: str) -> list[Path]:
             axis.set(xlabel=panel.against, ylabel=panel.measure.replace("_", " "), xscale="log")
             axis.set_title(f"{SET_NAMES[panel.set_name]}, {panel.learner}", fontsize=9)
             axis.legend(fontsize=6)
+            axis.minorticks_off()
         figure.tight_layout()
         folder.mkdir(parents=True, exist_ok=True)
         files.append(folder / f"{stem}-figure-{number}.svg")
