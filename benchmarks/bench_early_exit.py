@@ -1,18 +1,17 @@
 """Early exit: how many trees rows need, how many labels change, and what it saves.
 
-    python benchmarks/bench_early_exit.py [--data-dir DIR] [--sets pendigits,letter,mnist] [--models FOLDER] [--exact-rows
-    1000000]
+    python benchmarks/bench_early_exit.py [--data-dir DIR] [--sets pendigits,letter,mnist] [--models FOLDER]
 
 AdaBoost.MH with 20 leaves, 500 rounds on pendigits and 1000 on letter and MNIST (ten minutes; ``--models`` keeps the models in
 a folder and takes them from there the next time). One thread. The columns:
 
-``exact``       the share of the rounds that ``early_exit="exact"`` takes on the test rows, and how many labels differ of
-                ``--exact-rows`` rows whose columns are drawn one by one from different test rows, or are next to a cut
-``rounds``      the share that ``early_exit=True`` takes after ``fit_early_exit`` on one half of the test rows, on the other
-half;
-                mean of 50 random halves, as in the next two columns
+``exact``       the share of the rounds that ``early_exit="exact"`` takes on the test rows
+``differ``      how many labels differ then of ``--exact-rows`` rows, whose columns are drawn one by one from different test
+                rows, or in sets of few columns are next to a cut
+``n``           rows that the lead is found on: half of the test rows; the next columns are of the other half
+``rounds``      the share that ``early_exit=True`` takes; mean of 50 random halves, as in the next two columns
 ``changed``     the share of labels that differ from those of all rounds, with three standard errors of the mean
-``bound``       what ``exit_bound_`` says; the mean of ``changed`` has to be below
+``bound``       what ``exit_bound_`` says; the mean of ``changed`` has to be below, but for the errors
 ``error``       test error by all rounds, and how much early exit adds
 ``time``        of ``predict`` by that of ``predict(early_exit=True)`` on the second half of the test rows, encoding included:
                 the median of interleaved pairs

@@ -155,7 +155,8 @@ def fit(
     eval_set : tuple or list of tuples, optional
         ``(X, y)``, ``(X, y, sample_weight)`` or a `CodeFile`, watched during training.
     **params
-        Parameters of the estimator, for instance ``n_estimators=500``.
+        Parameters of the estimator, for instance ``n_estimators=500``, or ``calibration="holdout"`` for probabilities that can
+        be believed: without it a model of many rounds is far surer than it is right.
 
     Returns
     -------

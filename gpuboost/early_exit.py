@@ -8,9 +8,9 @@ can gain on a. A row whose leader a has ``S_a - S_b > R_t[a, b]`` for every b, a
 
 **Calibrated.** Rows leave when their lead exceeds one constant, the same at every checkpoint. A row that was not trained on
 *needs* the largest lead that it has at a checkpoint where its leader is not yet its final label, or 0. With the (k+1)-th
-largest need of n rows as the constant, k of them change their label (if needs are distinct); and a new row of the same source
-is among the k + 1 largest of n + 1 with a probability of at most ``(k + 1) / (n + 1)``, whatever the model is. That holds for
-rows that were not trained on: those that were have large leads early.
+largest need of n rows as the constant, at most k of them change their label; and a new row of the same source is among the k +
+1 largest of n + 1 with a probability of at most ``(k + 1) / (n + 1)``, whatever the model is. That holds for rows that were not
+trained on: those that were have large leads early.
 """
 
 from __future__ import annotations

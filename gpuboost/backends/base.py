@@ -20,19 +20,18 @@ from numpy.typing import NDArray
 
 from gpuboost import fixedpoint
 from gpuboost.array_types import Floats, IntArray
-from gpuboost.backends.early_exit import ExitsEarly
 from gpuboost.backends.frontier import WHOLE, Frontier, GrowthScope
 from gpuboost.backends.label_weights import LabelWeights, label_weights
 from gpuboost.backends.points import PointPrimitives
+from gpuboost.backends.scoring import ScoresRows
 from gpuboost.backends.statistics import Counts, Device, Shifts, SoftmaxRows, SoftmaxSteps, SoftmaxSummary, Stats
-from gpuboost.binning import BinMapper, Binned, bin_block
 from gpuboost.ensemble import Ensemble
 from gpuboost.peers.base import ALONE, Peers
 from gpuboost.rectangles import Pixels, RectangleFeatures, rectangle_sums
 from gpuboost.tree import Tree
 
 
-class Backend(PointPrimitives, ExitsEarly, AbstractContextManager["Backend"]):
+class Backend(PointPrimitives, ScoresRows, AbstractContextManager["Backend"]):
     """What boosting needs of a device. See the module's docstring for the rules."""
 
     device: str
@@ -45,13 +44,6 @@ class Backend(PointPrimitives, ExitsEarly, AbstractContextManager["Backend"]):
     """The workers that train together, each on a part of the rows, see `gpuboost.backends.sharded`."""
 
     # ---- moving data -------------------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def load(self, matrix: Binned) -> Device:
-        """Return ``matrix`` made ready for training and prediction on the device. It says its ``n_rows``.
-
-        A backend may leave a `gpuboost.binning.StoredMatrix` in its file, and read it anew whenever its codes are needed.
-        """
 
     @abstractmethod
     def put(self, array: NDArray[Any]) -> Device:
@@ -73,17 +65,6 @@ class Backend(PointPrimitives, ExitsEarly, AbstractContextManager["Backend"]):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def bin_block(self, values: Floats, cut_values: Floats, cut_offsets: IntArray, out: NDArray[np.uint8]) -> None:
-        """Write the codes of a block of columns, see `gpuboost.binning.bin_block`."""
-        bin_block(values, cut_values, cut_offsets, out)
-
-    def encode(self, mapper: BinMapper, X: Any, rows: NDArray[np.intp] | None = None) -> Device:
-        """Return the codes of X, or of ``X[rows]``, ready for training and prediction: ``load(mapper.transform(X))``.
-
-        X is a host matrix of a real dtype, a `gpuboost.binning.ComputedMatrix`, or an array that the backend reads where it is.
-        """
-        return self.load(mapper.transform(X, rows=rows, bin_block=self.bin_block))
 
     def rectangle_sums(self, images: Pixels, rows: NDArray[np.intp], features: RectangleFeatures) -> NDArray[np.int32]:
         """Return features of images on the host, int32 (n_features, n_rows). Exact. See `gpuboost.rectangles`."""

@@ -1,16 +1,13 @@
-"""The primitive that lets rows leave an ensemble early, and the rule that they leave by."""
+"""The rule by which rows leave an ensemble early."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats, IntArray
-from gpuboost.backends.statistics import Device
-from gpuboost.ensemble import Ensemble
 
 
 class ExitRule(NamedTuple):
@@ -40,20 +37,3 @@ class ExitRule(NamedTuple):
         is_ahead[np.arange(n_rows), leader] = True
         everywhere: NDArray[np.bool_] = is_ahead.all(axis=1)
         return everywhere
-
-
-class ExitsEarly(ABC):
-    """The part of a backend that scores rows by as many trees as they need."""
-
-    @abstractmethod
-    def predict_until(self, ensemble: Ensemble, data: Device, scores: Device, rule: ExitRule) -> Device:
-        """Add the values of the trees to ``scores``, tree by tree, as `predict` does, until each row leaves by the rule.
-
-        The leader and the differences are those of the float64 scores that `predict` would have at the checkpoint: so a row
-        leaves at the same one on every backend, with the same scores. ``scores`` begin as zeros.
-
-        Returns
-        -------
-        Device array of int32, shape (n_rows,)
-            The checkpoint at which a row has left.
-        """

@@ -44,7 +44,7 @@ def average(models: Sequence[Any], weights: Any = None) -> Any:
     Raises
     ------
     TypeError
-        If something is no fitted classifier of gpuboost, boosts a regressor, or is of another class than the first.
+        If something is no fitted classifier of gpuboost, is no model of trees, or is of another class than the first.
     ValueError
         If the models do not go together, a weight is not usable, or a column has more than 254 different cuts: models that were
         trained on the same rows share theirs, others can be trained with a smaller ``max_bins``.
@@ -86,7 +86,8 @@ def _check_models(models: list[Any]) -> None:
         if type(model) is not type(first):
             raise TypeError(f"all models must be of one class, but models[0] is a {type(first).__name__}, models[{i}] a {kind}")
         if not isinstance(model._model, TreeModel):
-            raise TypeError(f"models[{i}] boosts a regressor, and has no trees to join")
+            reason = model._model.without_trees.format(kind=kind, attribute="trees")
+            raise TypeError(f"models[{i}] has no trees to join: {reason}")
         classes = [label_keys(one.classes_) for one in (first, model)]
         if classes[0] != classes[1] or model.multi_label_ != first.multi_label_:
             raise ValueError(f"models[0] has the classes {shown(first.classes_)}, but models[{i}] has {shown(model.classes_)}")

@@ -13,6 +13,7 @@ from gpuboost.array_types import Floats
 from gpuboost.backends.base import Backend
 from gpuboost.calibration import DOUBLINGS, HeldOut, fit_class_sigmoids, fit_temperature
 from gpuboost.errors import is_interrupt
+from gpuboost.estimators.model import TreeModel
 from gpuboost.estimators.predictor import to_backend
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.label_encoder import LabelEncoder
@@ -102,10 +103,13 @@ class Calibrating:
         return tempered
 
     def _remember_rows(self, sample: Sample) -> None:
-        """Note what the training set is known by."""
+        """Note what the training set is known by, unless that would have to be copied from a device."""
+        if not isinstance(sample.X, np.ndarray):
+            return
         n_rows = min(N_REMEMBERED, max(1, REMEMBERED_BYTES // (8 * sample.X.shape[1])))
-        rows = sample.rows[:n_rows]
-        self._trained_on = len(sample.rows), frozenset(row_digests(to_host(sample.X[: int(rows.max()) + 1])[rows]))
+        low = int(sample.rows[0]) if len(sample.rows) else 0
+        rows = sample.rows[:n_rows][sample.rows[:n_rows] < low + n_rows] - low
+        self._trained_on = len(sample.rows), frozenset(row_digests(sample.X[low : low + n_rows][rows]))
 
     def _warn_of_training_rows(self, X: Any) -> None:
         """Warn if most rows of the training set are among those of X, as far as they are remembered."""
@@ -171,9 +175,13 @@ class Calibrating:
 
 def _held_out(model: Any, backend: Backend, sample: Sample, encoder: LabelEncoder) -> HeldOut:
     """Return the scores that a model gives to rows with labels."""
-    problem, _ = model._model.problem(backend, sample, encoder)
+    own, rows = model._model, None if len(sample.rows) == sample.X.shape[0] else sample.rows
+    if isinstance(own, TreeModel):  # also of rows on a device
+        data = backend.encode(own.bin_mapper, sample.X, rows)
+    else:
+        data = own.encode(backend, sample.X[sample.rows])
     scores = backend.put(np.zeros((len(sample.rows), len(encoder.classes))))
-    model._model.add_scores(backend, problem.data, scores, 0, model.n_estimators_)
+    own.add_scores(backend, data, scores, 0, model.n_estimators_)
     host: Floats = backend.get(scores)
     return HeldOut(host, sample.target, sample.weights, sample.peers)
 

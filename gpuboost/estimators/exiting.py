@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuboost.array_types import IntArray
 from gpuboost.backends.early_exit import ExitRule
 from gpuboost.early_exit import EVERY, calibrated_rule, checkpoints, exact_rule, exit_lead, needs, rounds_of
+from gpuboost.estimators.model import TreeModel
 from gpuboost.estimators.predictor import BLOCK_BYTES, Predictor, to_backend
 from gpuboost.inputs.arrays import as_type_of
 from gpuboost.inputs.parameters import as_float
@@ -50,7 +51,7 @@ class Exiting(Predictor):
         Raises
         ------
         ValueError, TypeError
-            If X or ``allowed`` is not usable, or the model is multi-label, of one class, or boosts a regressor.
+            If X or ``allowed`` is not usable, or the model is multi-label, of one class, or has no trees.
         """
         ensemble = self._exitable("fit_early_exit")
         share = as_float(allowed)
@@ -168,8 +169,9 @@ class Exiting(Predictor):
             raise ValueError(f"{asked_by} is for problems of one label a row, but the model is multi-label")
         if len(self.classes_) < 2:
             raise ValueError(f"{asked_by} needs a model of at least two classes, got one")
-        if "_model" in vars(self) and not hasattr(self._model, "ensemble"):
-            raise TypeError(f"{asked_by} needs a model of trees, and this {type(self).__name__} boosts a regressor")
+        if "_model" in vars(self) and not isinstance(self._model, TreeModel):
+            reason = self._model.without_trees.format(kind=type(self).__name__, attribute="trees")
+            raise TypeError(f"{asked_by} needs a model of trees: {reason}")
         return self.ensemble_
 
     def _check_early_exit(self) -> None:

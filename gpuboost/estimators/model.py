@@ -84,7 +84,7 @@ class TreeModel:
         return self.ensemble.rounds()
 
     def encode(self, backend: Backend, matrix: Any) -> Device:
-        return backend.encode(self.bin_mapper, matrix)
+        return backend.encode_to_score(self.bin_mapper, matrix)
 
     def add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
         first, stop = self.ensemble.round_offset[[first, stop]].tolist()

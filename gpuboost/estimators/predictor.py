@@ -196,31 +196,7 @@ class Predictor:
         return scores[:, 1] - scores[:, 0] if one_column else scores
 
     def predict(self, X: Any, cost_matrix: Any = None) -> Any:
-        """Predict the classes.
-
-        Parameters
-        ----------
-        X : array-like, data frame or device array, shape (n_rows, n_features)
-        cost_matrix : array-like, pandas DataFrame, or dict of dicts, optional
-            ``C[true, predicted]``, what mistakes cost: see `gpuboost.costs.check_cost_matrix`. With it the labels are those of
-            least expected cost by the probabilities of `predict_proba`, see `gpuboost.min_cost_labels`. What a classifier was
-            trained by plays no part in that.
-
-        Returns
-        -------
-        array, shape (n_rows,) or (n_rows, n_classes)
-            The label with the largest score, the first of equals, in the dtype of ``classes_``; or the 0/1 matrix of a
-            multi-label problem, int64. A CuPy array or PyTorch tensor on the device of X if X is one, which is so of the other
-            methods, too; else an ndarray. Labels that are no numbers, such as strings, always come in an ndarray.
-
-        Raises
-        ------
-        ValueError
-            If X has no rows, or not the columns of the training set: all methods that take X raise it. If the cost matrix does
-            not fit the classes, or the problem is multi-label and there is one.
-        TypeError
-            If X is sparse.
-        """
+        """Predict the classes by all trees; `gpuboost.estimators.exiting.Exiting` documents it."""
         if cost_matrix is None:
             return as_type_of(self._scores_by_blocks(X, self._labels), X)
         check_is_fitted(self)

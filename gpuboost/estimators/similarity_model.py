@@ -48,11 +48,11 @@ class SimilarityModel:
     def blank(cls, sample: Sample, max_bins: int, n_jobs: int | None, n_classes: int) -> Self:
         weights = np.zeros(sample.X.shape[0], np.int64)
         weights[sample.rows] = row_counts(*sample.split_weights())
-        scale = FeatureScale.fit(to_host(sample.X), weights, max_bins, cls.scaling)
+        scale = FeatureScale.fit(host_matrix(sample.X), weights, max_bins, cls.scaling)
         return cls(scale, Similarities.from_rounds([], n_classes, scale.n_features))
 
     def problem(self, backend: Backend, sample: Sample, encoder: LabelEncoder) -> tuple[Problem, bool]:
-        levels = self.scale.transform(to_host(sample.X), sample.rows)
+        levels = self.scale.transform(host_matrix(sample.X), sample.rows)
         order = order_of_points(levels, sample.target)
         levels, sample = levels[order], replace(sample, order=None).subset(order)
         labels = sample.labels(encoder)
@@ -72,7 +72,7 @@ class SimilarityModel:
         return self.ensemble.rounds()
 
     def encode(self, backend: Backend, matrix: Any) -> Device:
-        return backend.load_points(self.scale.transform(to_host(matrix)))
+        return backend.load_points(self.scale.transform(host_matrix(matrix)))
 
     def add_scores(self, backend: Backend, data: Device, scores: Device, first: int, stop: int) -> None:
         backend.add_similarities(self.ensemble, data, scores, first, stop)
@@ -95,6 +95,12 @@ class CommonScaleModel(SimilarityModel):
 
 
 MODELS: dict[Scaling, type[SimilarityModel]] = {"standard": SimilarityModel, "common": CommonScaleModel}
+
+
+def host_matrix(X: Any) -> NDArray[Any]:
+    """Return a matrix of any kind that `fit` takes as one array on the host."""
+    matrix: NDArray[Any] = to_host(X)[:]
+    return matrix
 
 
 def order_of_points(levels: NDArray[np.uint8], target: NDArray[Any]) -> IntArray:

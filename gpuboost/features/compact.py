@@ -56,7 +56,8 @@ def compact(pipeline: Any) -> Any:
     (haar_name, haar), (name, model) = steps[-2:]
     check_is_fitted(model)
     if not isinstance(model._model, TreeModel):
-        raise TypeError(f"the {type(model).__name__} of the pipeline boosts a regressor: what columns it uses is not known")
+        reason = model._model.without_trees.format(kind=type(model).__name__, attribute="trees")
+        raise TypeError(f"what columns the pipeline uses is not known: {reason}")
     used = np.unique(model.ensemble_.feature)
     if used.size == 0:
         used = np.zeros(1, used.dtype)  # a matrix has a column

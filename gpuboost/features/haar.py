@@ -24,8 +24,8 @@ class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Haar-like features of images: two, three and four rectangles at every place and scale (Viola and Jones 2004).
 
     A pool of them is drawn at `fit`, which looks at no pixels but for their dtype. A value is a difference of sums of
-    pixels, an exact integer that is divided by nothing, and 0 on an even image. Boost them with a share of the pool a round:
-    with ``max_features=0.04`` that is as good as to draw new features in every round, and nothing is encoded anew.
+    pixels, an exact integer that is divided by nothing, and 0 on an even image. Boost them with a share of the pool a round,
+    such as ``max_features=0.04``: so a round sees features that others have not seen, and nothing is encoded anew.
 
     Parameters
     ----------

@@ -16,8 +16,6 @@ from gpuboost.backends.sharded import ShardedBackend
 from gpuboost.boosters.abc_boost import ABCBoost
 from gpuboost.boosters.adaboost_mh import AdaBoostMH
 from gpuboost.boosters.base import Booster
-from gpuboost.boosters.colouring import Colourings
-from gpuboost.boosters.comparison.adaboost_ecc import AdaBoostECC
 from gpuboost.boosters.comparison.adaboost_mr import AdaBoostMR
 from gpuboost.boosters.comparison.aoso_logitboost import AOSOLogitBoost
 from gpuboost.boosters.comparison.one_vs_all import OneVsAll
@@ -49,7 +47,6 @@ BOOSTERS: dict[str, Booster[Any]] = {
     "abc-logitboost": ABCBoost("logit", "search", 2, None, 4, 1, 0.1),
     "one-vs-all": OneVsAll(AdaBoostMH(HammingTree(3), "uniform")),
     "adaboost-mm": AdaBoostMR(SingleLabelTree(5), sampling=SAMPLED),
-    "adaboost-ecc": AdaBoostECC(HammingTree(4), colourings=Colourings(3, 0, (np.array([1, -1, -1], np.int8),))),
     "aoso-logitboost": AOSOLogitBoost(4, 2, 0.3, SAMPLED),
 }
 DATA = {

@@ -81,6 +81,28 @@ def test_predictions_as_arrays_and_on_the_standard_output(model: Path, data: Pat
     assert [row[0] for row in read(tmp_path / "p.csv")] == ["prediction", *labels]
 
 
+def test_rows_that_leave_early(model: Path, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "p.csv"
+    estimator, labels, _ = expected(model)
+    facts = told("predict", model, data, "--out", out, "--early-exit", "exact", *NUMPY)
+    assert facts == {"out": str(out), "rows": 30, "mean_rounds": 4.0, "rounds": 4}  # four rounds have one checkpoint
+    assert [row[0] for row in read(out)[1:]] == labels
+    assert "needs a lead to leave with" in refused("predict", model, data, "--out", out, "--early-exit", *NUMPY)
+    usage = refused("predict", model, data, "--out", out, "--early-exit", "exact", "--proba", *NUMPY, status=2)
+    assert "--proba needs all trees" in usage
+    names, rows = flowers(200, seed=3)
+    estimator.set_params(n_estimators=40).fit(
+        pa.table([[row[i] for row in rows] for i in range(3)], names[:3]), [r[3] for r in rows]
+    )
+    names, rows = flowers(200, seed=4)
+    new = pa.table([[row[i] for row in rows] for i in range(3)], names[:3])
+    estimator.fit_early_exit(new, allowed=0.02).save(tmp_path / "early")
+    path = write(tmp_path / "early.csv", names, rows)
+    printed = run("predict", tmp_path / "early", path, "--out", out, "--early-exit", *NUMPY).stdout
+    assert f"by {estimator.predict_rounds(new).mean():.1f} of 40 rounds on average" in printed
+    assert [row[0] for row in read(out)[1:]] == estimator.predict(new, early_exit=True).tolist()
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_columns_that_are_kept(model: Path, tmp_path: Path, suffix: str) -> None:
     names, rows = flowers(30, seed=1)

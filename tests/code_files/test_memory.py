@@ -128,7 +128,7 @@ print(gpuboost.fit(X, np.concatenate(y), **parameters).ensemble_.digest())
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="limits and sizes of Linux")
 def test_codes_four_times_the_address_space_of_the_process(tmp_path: Path) -> None:
-    """They are written and trained on below the limit. Takes 6 GB of disk, and 8 GB of memory for the rows in memory."""
+    """They are written and trained on below the limit. Takes 6 GB of disk, and 9 GB of memory for the rows in memory."""
     few = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
 
     def words_of(script: str, *arguments: str) -> list[str]:

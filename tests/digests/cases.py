@@ -107,6 +107,9 @@ CASES: dict[str, Case] = {
     "mh float32": Case("adaboost-mh", "float32", FEW, rounds=5),
     "mh data frame": Case("adaboost-mh", "data frame", {"learner": "stump", **SAMPLED}, n_watched=1),
     "mh int8": Case("adaboost-mh", "int8", FEW, rounds=5),
+    # ---- AdaBoost.MH: calibration ----
+    "mh calibrated": Case("adaboost-mh", "three", {"calibration": "holdout", "random_state": 5, **FEW}, weights="real"),
+    "mh calibrated, folds": Case("adaboost-mh", "multi-label", {"calibration": "cv", "random_state": 5, **FEW}, rounds=4),
     # ---- AdaBoost.MH: weights ----
     "mh integer weights": Case("adaboost-mh", "three", FEW, weights="integer"),
     "mh real weights": Case("adaboost-mh", "five", {"max_leaf_nodes": 6, "max_bins": 16}, weights="real", n_watched=2),

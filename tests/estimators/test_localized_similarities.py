@@ -11,13 +11,14 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
 
 import gpuboost
 from gpuboost import LocalizedSimilaritiesClassifier, OutputCodeClassifier
 from gpuboost.estimators.parts import fit_worker
 from gpuboost.peers.local_rows import LocalRows
 from gpuboost.peers.threads import run_workers
-from gpuboost.persistence.model_file import describe
+from gpuboost.persistence.model_file import describe, to_bytes
 from tests.traps.problem import NOISY, X, Y
 
 NAMES = np.array(["north", "south", "west"])
@@ -289,6 +290,54 @@ def test_workers_are_refused() -> None:
 
     with pytest.raises(ValueError, match="trains on one worker"):
         run_workers(2, work)
+
+
+def test_one_worker_is_no_worker() -> None:
+    def work(peers: Any) -> bytes:
+        return fit_worker(make(), LocalRows([X[:50], X[50:]], [NOISY[:50], NOISY[50:]], None, [0, 50]), peers)
+
+    assert run_workers(1, work) == [bytes(to_bytes(make().fit(X, NOISY)))]
+
+
+def test_rows_cannot_leave_early_and_models_are_not_joined() -> None:
+    model = make().fit(X, NOISY)
+    for early in (lambda: model.fit_early_exit(X), lambda: model.predict(X, early_exit="exact")):
+        with pytest.raises(TypeError, match=r"needs a model of trees: a Loc.* compares rows with training points"):
+            early()
+    with pytest.raises(TypeError, match=r"models\[0\] has no trees to join: a Loc.* compares rows with training points"):
+        gpuboost.average([model, model])
+
+
+def test_temperatures() -> None:
+    model = make(n_estimators=40).fit(X[:80], NOISY[:80])
+    labels, scores = model.predict(X), model.decision_function(X)
+    before = log_loss(NOISY[80:], model.predict_proba(X[80:]))
+    model.calibrate(X[80:], NOISY[80:])
+    assert log_loss(NOISY[80:], model.predict_proba(X[80:])) < before
+    assert (model.predict(X) == labels).all()
+    assert np.array_equal(model.decision_function(X), scores)
+
+
+def test_columns_that_are_computed() -> None:
+    class Doubled(gpuboost.features.ComputedMatrix):
+        dtype = np.dtype(np.float64)
+
+        def __init__(self, rows: Any) -> None:
+            self.rows = rows
+
+        @property
+        def shape(self) -> tuple[int, int]:
+            return self.rows.shape
+
+        def take(self, rows: Any) -> Any:
+            return Doubled(self.rows[rows])
+
+        def columns(self, first: int, stop: int) -> Any:
+            return 2 * self.rows[:, first:stop]
+
+    one, other = make().fit(2 * X, NOISY), make().fit(Doubled(X), NOISY)
+    assert digest(one) == digest(other)
+    assert np.array_equal(one.predict(2 * X), other.predict(Doubled(X)))
 
 
 def test_a_map_has_rings_around_the_points() -> None:

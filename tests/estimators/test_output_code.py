@@ -375,3 +375,47 @@ class TestStreams:
     def test_a_label_that_is_none_of_the_classes(self) -> None:
         with pytest.raises(StreamError, match="none of the classes"):
             self.model().fit_stream((self.X, self.y), classes=[0, 1])
+
+
+# ---- one booster of all columns: AdaBoost.MO ---------------------------------------------------------------------------------
+
+
+def test_with_the_identity_code_adaboost_mo_is_adaboost_mh() -> None:
+    model = fitted("one-vs-all", joint=True)
+    alone = clone(BOOSTER).set_params(initial_weights="uniform").fit(X, LABELS)
+    assert [one.ensemble_.digest() for one in model.estimators_] == [alone.ensemble_.digest()]
+    assert (model.predict(X) == alone.predict(X)).all()
+
+
+@pytest.mark.parametrize("decoding", ["loss", "hamming"])
+def test_the_columns_of_adaboost_mo_are_decoded(decoding: str, tmp_path: Path) -> None:
+    model = fitted("exhaustive", y=FOUR, joint=True, decoding=decoding)
+    code, (one,) = model.code_matrix_, model.estimators_
+    same = clone(BOOSTER).fit(X, (code[FOUR] > 0).astype(int))
+    assert one.ensemble_.digest() == same.ensemble_.digest()
+    margins = same.decision_function(X)
+    scores = decode(margins, code, "exponential" if decoding == "loss" else "hamming")
+    assert (model.predict(X) == scores.argmax(axis=1)).all()
+    model.save(tmp_path / "mo")
+    loaded = gpuboost.load(tmp_path / "mo", **HOST)
+    assert loaded.joint is True
+    assert (loaded.decision_function(X) == model.decision_function(X)).all()
+
+
+def test_two_classes_are_one_column_whatever_is_joint() -> None:
+    binary = LABELS == "ham"
+    assert digests(fitted(y=binary, joint=True)) == digests(fitted(y=binary))
+
+
+def test_what_cannot_be_joint() -> None:
+    with pytest.raises(ValueError, match="joint=True needs a code without zeros"):
+        fitted("all-pairs", joint=True)
+    with pytest.raises(TypeError, match="joint=True needs a booster of several labels a row"):
+        fitted("one-vs-all", MartClassifier(), joint=True)
+    with pytest.raises(TypeError, match="joint must be"):
+        fitted("one-vs-all", joint="yes")
+    with pytest.raises(ValueError, match="joint=True needs all rows at once"):
+        OutputCodeClassifier(BOOSTER, joint=True).fit_stream([(X, LABELS)], classes=["eggs", "ham", "späm"])
+    with pytest.raises(ValueError, match="single-label") as caught:
+        fitted("one-vs-all", clone(BOOSTER).set_params(initial_weights="single-label"), joint=True)
+    assert "all 3 columns of the code" in "".join(caught.value.__notes__)

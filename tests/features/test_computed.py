@@ -19,7 +19,7 @@ X, Y = X[:400].astype(np.uint8).reshape(-1, 8, 8), Y[:400]
 
 
 class Products(ComputedMatrix):
-    """The products of all pairs of two neighbouring columns, and a list of what was read."""
+    """The products of all pairs of two neighbouring columns, and a list of the columns that were read of more than 64 rows."""
 
     dtype = np.dtype(np.float64)
 
@@ -34,7 +34,8 @@ class Products(ComputedMatrix):
         return Products(self.values[rows], self.read)
 
     def columns(self, first: int, stop: int) -> NDArray[Any]:
-        self.read.append((first, stop))
+        if len(self.values) > 64:  # that many rows are remembered, to know the training set by
+            self.read.append((first, stop))
         return self.values[:, first:stop] * self.values[:, first + 1 : stop + 1]
 
 

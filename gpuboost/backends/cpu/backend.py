@@ -28,6 +28,7 @@ from gpuboost.backends.early_exit import ExitRule
 from gpuboost.backends.label_weights import LabelWeights
 from gpuboost.backends.statistics import Counts, Stats
 from gpuboost.binning import BinMapper, Binned, ComputedMatrix
+from gpuboost.binning.codes import N_CODES
 from gpuboost.ensemble import Ensemble
 from gpuboost.rectangles import Pixels, RectangleFeatures
 from gpuboost.tree import Tree
@@ -55,6 +56,13 @@ class CpuBackend(CpuTrees, CpuDivided, CpuSoftmax, CpuPointPrimitives):
 
     def load(self, matrix: Binned) -> CpuMatrix:
         return CpuMatrix.load(matrix)
+
+    def encode_to_score(self, mapper: BinMapper, X: Any) -> CpuMatrix:
+        """Without counts of the codes, a third of the time, which say what training can skip."""
+        if isinstance(X, ComputedMatrix):
+            return self.encode(mapper, X)
+        no_counts = np.zeros((mapper.n_features, N_CODES), np.int64)
+        return self.load(replace(mapper.transform(X, bin_block=self.bin_block), all_counts=no_counts))
 
     def usable(self, data: CpuMatrix) -> NDArray[np.bool_]:
         return np.isin(np.arange(len(data.bin_offsets) - 1), data.usable)
