@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -84,5 +85,6 @@ def draw(runs: Sequence[Run], folder: Path, stem: str) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         files.append(folder / f"{stem}-figure-{number}.svg")
         figure.savefig(files[-1], metadata={"Date": None})
+        files[-1].write_text(re.sub(r"\n\s+", "\n", files[-1].read_text()))  # a fifth of a file is indentation
         pyplot.close(figure)
     return files
