@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -79,9 +80,11 @@ def draw(runs: Sequence[Run], folder: Path, stem: str) -> list[Path]:
             axis.set(xlabel=panel.against, ylabel=panel.measure.replace("_", " "), xscale="log")
             axis.set_title(f"{SET_NAMES[panel.set_name]}, {panel.learner}", fontsize=9)
             axis.legend(fontsize=6)
+            axis.minorticks_off()
         figure.tight_layout()
         folder.mkdir(parents=True, exist_ok=True)
         files.append(folder / f"{stem}-figure-{number}.svg")
         figure.savefig(files[-1], metadata={"Date": None})
+        files[-1].write_text(re.sub(r"\n\s+", "\n", files[-1].read_text()))  # a fifth of a file is indentation
         pyplot.close(figure)
     return files
