@@ -16,8 +16,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     names = list(known)
     renamed = EARLIER_NAMES.get(name)
-    close = [renamed] if renamed in names else difflib.get_close_matches(name, names, 1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    close = [renamed] if renamed in names else difflib.get_close_matches(name, names, len(names) or 1)
+    if not close:
+        return ""
+    likeness = [difflib.SequenceMatcher(None, name, one).ratio() for one in close]
+    equals = [one for one, ratio in zip(close, likeness, strict=True) if ratio == likeness[0]]
+    return f" (did you mean {min(equals, key=names.index)}?)"  # of equals the first that is known
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -9,13 +9,10 @@ fits, see `gpuboost.features.pixels`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from gpuboost.binning.computed import ComputedMatrix
 
 ROWS_AT_ONCE = 256
 """Images whose integral images are made together."""
@@ -104,38 +101,3 @@ def integral_images(images: Pixels, shape: ImageShape) -> NDArray[np.int32]:
     pixels = images.reshape(len(images), height, width, n_channels).transpose(3, 1, 2, 0)
     integral[:, 1:, 1:] = pixels.cumsum(axis=1, dtype=np.int32).cumsum(axis=2, dtype=np.int32)
     return integral.reshape(shape.n_corners, len(images))
-
-
-@dataclass(frozen=True, eq=False)
-class RectangleMatrix(ComputedMatrix):
-    """Features of images that are computed when they are read.
-
-    Attributes
-    ----------
-    images : ndarray of uint8 or int32, shape (n_images, height * width * n_channels), C-contiguous
-    rows : ndarray of int, shape (n_rows,)
-        The images that the matrix has.
-    features : RectangleFeatures
-    compute : callable
-        `rectangle_sums` or that of a backend.
-    """
-
-    images: Pixels
-    rows: NDArray[np.intp]
-    features: RectangleFeatures
-    compute: RectangleSums = rectangle_sums
-
-    dtype = np.dtype(np.int32)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.rows), self.features.n_features
-
-    def take(self, rows: slice | NDArray[np.intp]) -> RectangleMatrix:
-        return replace(self, rows=self.rows[rows])
-
-    def columns(self, first: int, stop: int) -> NDArray[np.int32]:
-        return self.compute(self.images, self.rows, self.features.part(first, stop)).T
-
-    def on(self, backend: Any) -> RectangleMatrix:
-        return replace(self, compute=backend.rectangle_sums)

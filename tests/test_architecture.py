@@ -46,8 +46,8 @@ gpuboost.learners
 gpuboost.devices
 gpuboost.backends.reference gpuboost.backends.cpu gpuboost.backends.cuda
 gpuboost.backends
-gpuboost.datasets gpuboost.ensemble gpuboost.similarities gpuboost.links gpuboost.rectangles
-gpuboost.tree gpuboost.binning
+gpuboost.datasets gpuboost.ensemble gpuboost.similarities gpuboost.links gpuboost.rectangle_matrix
+gpuboost.tree gpuboost.binning gpuboost.rectangles
 gpuboost.by_name gpuboost.fixedpoint gpuboost.exactmath gpuboost.exactsum
 gpuboost.extras gpuboost.messages gpuboost.registry gpuboost.peers
 gpuboost.errors gpuboost.array_types gpuboost.streams.contract

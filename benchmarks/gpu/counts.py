@@ -93,6 +93,15 @@ BYTES: dict[str, Callable[[Work], float]] = {
     "softmax_losses": lambda w: w.pairs(8) + w.each_row(20) + float(w.a.get("leaf_indices", 0)),
     "weigh_labels": lambda w: w.pairs(16) + w.each_row(28),
     "rectangle_sums": lambda w: float(w.a["images"] + w.a["values"]),
+    # the sums that were counted, and the parent's; both children's, in two places
+    "siblings": lambda w: 2.0 * w.a["children"] + 2.0 * w.a["counted"],
+    "squared_distances": lambda w: float(w.a["levels"]) + w.each_row(4),
+    "ring_index": lambda w: w.each_row(8),
+    "nearer_index": lambda w: w.each_row(12),
+    "opposite_rows": lambda w: w.each_row(6),
+    "drop_similar": lambda w: w.each_row(10),
+    "class_products": lambda w: w.statistics(1) + w.each_row(4),
+    "add_similarities": lambda w: float(w.a["levels"]) + w.pairs(16),
     "add_trees": lambda w: w.pairs(16) + w.each_row(4) * w.a["n_trees"],
     "errors": lambda w: w.pairs(8) + w.each_row(12),
     "confusion": lambda w: w.pairs(8) + w.each_row(12),
@@ -111,6 +120,7 @@ BYTES |= {f"sweep_{criterion}_wide": lambda w: 2.0 * swept(w) for criterion in C
 BYTES |= {
     "histogram_wide": lambda w: w.rows * 4.0 * (w.a["n_words"] + 1 + w.a["n_channels"]) + 2.0 * w.nodes,
     "leaf_sums_wide": BYTES["leaf_sums"],
+    "siblings_wide": BYTES["siblings"],
 }
 
 # Additions in shared memory.

@@ -17,7 +17,8 @@ from gpuboost.features import pool
 from gpuboost.features.pixels import check_image_shape, check_images, image_shape_of, to_pixels
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.parameters import as_float, check_bool, check_integer, draw_seed
-from gpuboost.rectangles import ImageShape, RectangleMatrix
+from gpuboost.rectangle_matrix import RectangleMatrix
+from gpuboost.rectangles import ImageShape
 
 
 class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -12,7 +12,8 @@ from gpuboost.backends.cuda import binning, rectangles
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.binning import BinMapper
 from gpuboost.features import pool
-from gpuboost.rectangles import ImageShape, RectangleFeatures, RectangleMatrix, rectangle_sums
+from gpuboost.rectangle_matrix import RectangleMatrix
+from gpuboost.rectangles import ImageShape, RectangleFeatures, rectangle_sums
 from tests.features.images import COLOUR, GREY, LINE, all_features, by_brute_force, pixels
 
 

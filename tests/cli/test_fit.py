@@ -140,7 +140,10 @@ def test_class_weights_of_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--set", "n_estimator=3"), "has no parameter n_estimator (did you mean n_estimators?); it has class_weight"),
+        (
+            ("--set", "n_estimator=3"),
+            "has no parameter n_estimator (did you mean n_estimators?); it has calibration",
+        ),
         (("--set", "n_estimators"), "expected name=value"),
         (("--set", "device=cpu"), "device cannot be set here; use --device"),
         (("--set", "n_estimators=3", "--set", "n_estimators=4"), "n_estimators is set twice"),

@@ -16,6 +16,7 @@ pytest.importorskip("matplotlib")
 NEEDS = {
     "confusion": [],
     "costs": ["--cost-matrix", "costs.csv"],
+    "reliability": [],
     "decision-map": ["--columns", "width", "1", "--at", "noise=2"],
 }
 LABELS = ["daisy", "rose, red", "tulip"]

@@ -38,7 +38,7 @@ def recorded(model: AdaBoostMHClassifier) -> dict[str, list[float]]:
         ({"n_estimators": 0}, ValueError, "n_estimators must be an integer of at least 1, got 0"),
         ({"n_estimators": 2.0}, TypeError, "n_estimators must be an integer of at least 1, got 2.0"),
         ({"n_estimators": True}, TypeError, "n_estimators"),
-        ({"learner": None}, TypeError, 'learner must be one of "tree", "stump", "product", got None'),
+        ({"learner": None}, TypeError, 'learner must be one of "tree", "stump", "product", "single-label", got None'),
         ({"max_leaf_nodes": 1}, ValueError, "max_leaf_nodes must be an integer of at least 2, got 1"),
         ({"max_leaf_nodes": "many"}, ValueError, "max_leaf_nodes must be an integer of at least 2 or \"auto\", got 'many'"),
         ({"min_weight_fraction_leaf": -0.1}, ValueError, "min_weight_fraction_leaf must be a number from 0 to 0.5, got -0.1"),

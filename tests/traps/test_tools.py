@@ -49,7 +49,7 @@ def test_a_wrong_value_fails_in_fit_only() -> None:
     clone(model.set_params(learner="oak"))
     with pytest.raises(ValueError, match="n_estimators must be an integer of at least 1, got -1"):
         model.fit(X, Y)
-    with pytest.raises(ValueError, match='learner must be one of "tree", "stump", "product", got \'oak\''):
+    with pytest.raises(ValueError, match='learner must be one of "tree", "stump", "product", "single-label", got \'oak\''):
         model.set_params(n_estimators=3).fit(X, Y)
 
 

@@ -14,7 +14,7 @@ from gpuboost.backends.cuda.matrix import BLOCK_FEATURES, CudaMatrix
 from gpuboost.backends.cuda.rectangles import DeviceRectangles
 from gpuboost.binning import BinMapper
 from gpuboost.errors import DeviceMemoryError
-from gpuboost.rectangles import RectangleMatrix
+from gpuboost.rectangle_matrix import RectangleMatrix
 
 KINDS = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 """Kinds of numbers that ``bin.cu`` reads, in its order."""
