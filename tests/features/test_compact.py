@@ -92,5 +92,5 @@ def test_what_is_no_such_pipeline_is_refused() -> None:
     with pytest.raises(NotFittedError):
         compact(make_pipeline(features, adaboost()))
     regressors = gpuboost.GambleClassifier(n_estimators=2, regressor=DecisionTreeRegressor(max_depth=2), device="cpu")
-    with pytest.raises(TypeError, match="GambleClassifier of the pipeline has no trees"):
+    with pytest.raises(TypeError, match="GambleClassifier that boosts a regressor has no trees"):
         compact(fitted(regressors))

@@ -398,7 +398,7 @@ def points(gpu: EmulatedGpu) -> None:
         for candidate in (3, nearest, 2599):
             to_candidate, apart = backend.squared_distances(rows, levels[candidate]), backend.get(to_anchor)[candidate]
             found.append(backend.get(backend.nearer_index(to_anchor, to_candidate)))
-            found += [backend.drop_similar(others, to_anchor, to_candidate, int(apart)), backend.get(others)]
+            found += [backend.drop_similar(others, to_anchor, to_candidate, int(apart)), backend.get(others).copy()]
         scores = backend.put(np.zeros((2600, 3)))
         backend.add_similarities(similarities, rows, scores, 0, 3)
         found.append(backend.get(scores))
