@@ -740,6 +740,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "message"), REFUSALS.values(), ids=REFUSALS)
 def test_labels_are_kept_that_the_estimator_refuses(estimator: Any, message: str) -> None:
     """Until there are rows of all classes no committee can be trained, but nobody is asked for the same rows again."""

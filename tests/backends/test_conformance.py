@@ -440,6 +440,7 @@ def assert_grows_batch(backend: Backend, max_leaves: int) -> None:
     assert [int((tree["nodes"][:, -1] > 0).sum()) for tree in together] == [max_leaves - 1, 0, 1]  # popped nodes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_trees", "n_channels"), [(10, 3), (8, 4), (3, 2), (2, 5)])
 def test_roots_of_a_batch(candidate: Backend, once: Once, n_trees: int, n_channels: int) -> None:
     matrix, rng = random_codes(300, 70, 3), np.random.default_rng(4)  # more than one block of rows, of features and of trees

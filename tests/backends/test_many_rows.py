@@ -104,6 +104,7 @@ def test_derivatives(candidate: Backend, weighted: bool) -> None:
 # ---- growing trees -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_leaves", [2, 8])
 @pytest.mark.parametrize(("n_rows", "n_features", "n_channels"), SHAPES)
 def test_growth(candidate: Backend, once: Once, n_rows: int, n_features: int, n_channels: int, max_leaves: int) -> None:
@@ -149,6 +150,7 @@ def test_growth_by_newton(candidate: Backend, once: Once, n_trees: int, weighted
     assert (expected.nodes[:, :, LEFT] > 0).any(axis=1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_trees", "n_channels"), [(10, 3), (3, 2), (2, 5)])
 def test_a_batch(candidate: Backend, once: Once, n_trees: int, n_channels: int) -> None:
     matrix, rng = random_codes(300, 70, 3), np.random.default_rng(4)  # more than one block of rows, of features and of trees
@@ -265,6 +267,7 @@ def test_weights_are_repeated_rows(monkeypatch: pytest.MonkeyPatch, name: str) -
     assert len(digests) == 2  # more than 13 bits are dropped, or 13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOOSTERS)
 def test_eight_million_rows(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     data = repeated(2000, 1)

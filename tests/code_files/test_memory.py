@@ -65,6 +65,7 @@ write("never", 400)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="limits and sizes of Linux")
 def test_trains_and_writes_in_a_quarter_of_the_codes_and_leaves_nothing_when_killed(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

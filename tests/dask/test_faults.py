@@ -104,6 +104,7 @@ def test_a_stopped_worker_is_lost_after_the_limit(client: Client, tmp_path: Path
     assert train(client, Rounds(2)) == b"6"
 
 
+@pytest.mark.slow
 def test_who_does_not_begin_is_named(client: Client) -> None:
     busy = addresses(client)[2]
     task = client.submit(time.sleep, 4, workers=[busy], pure=False)

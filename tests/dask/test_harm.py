@@ -123,6 +123,7 @@ def n_calls() -> int:
     return int(run_workers(2, work)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", moments())
 def test_harm(client: Client, moment: Moment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = addresses(client)[: moment.n_workers]

@@ -76,6 +76,7 @@ def check_model(folder: Path, **parameters: object) -> None:
     assert model.ensemble_.digest() == whole.ensemble_.digest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.exhaustive)])
 def test_the_program_for_cpus_runs(folder: Path, device: str) -> None:
     program = few_rounds(ON_CPUS, device).replace("n_estimators=", "random_state=0, n_estimators=")

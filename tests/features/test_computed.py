@@ -48,6 +48,7 @@ def labels(matrix: ComputedMatrix) -> NDArray[Any]:
     return (values[:, 0] > 0).astype(int) + (values[:, 70] > 0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", "numpy"])
 def test_a_matrix_of_ones_own(device: str) -> None:
     matrix = products()

@@ -92,6 +92,7 @@ def grow_both(
 # ---- the same trees ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "n_classes", "max_leaves"),
@@ -145,6 +146,7 @@ def tied_problems(draw: st.DrawFn) -> tuple[BinnedMatrix, NDArray[np.int64], str
     return coded(codes[:, again]), quantised[again], criterion, 2 if criterion == "rebel" else draw(st.integers(2, 9))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(tied_problems())
 def test_ties_everywhere(problem: tuple[BinnedMatrix, NDArray[np.int64], Any, int]) -> None:
