@@ -31,10 +31,10 @@ from gpuboost.streams.dispatch import as_source
 class CodeFile:
     """A training set in a file: the codes of the columns, one byte a value, labels and weights.
 
-    It is written once, from rows that need not fit in memory, and `fit` of every booster takes it in place of X, y and
-    sample_weight: the model is the one that `fit` makes of the rows in memory, byte for byte. On the CPU the codes stay in the
-    file: a tree reads them from front to back, one time more than its leaves are deep. On a CUDA device they must fit in its
-    memory, and the reference ("numpy") takes them into memory.
+    It is written once, from rows that need not fit in memory, and `fit` of every booster of trees but FilterBoost takes it in
+    place of X, y and sample_weight: the model is the one that `fit` makes of the rows in memory, byte for byte. On the CPU
+    the codes stay in the file: a tree reads them from front to back, one time more than its leaves are deep. On a CUDA device
+    they must fit in its memory, and the reference ("numpy") takes them into memory.
 
     What is in memory is what a booster keeps of each row, whatever the number of columns. As measured, at most so many bytes a
     row with 2, 7 and 10 classes, and 8 more where rows have weights:
@@ -207,7 +207,7 @@ class CodeFile:
         return f"<{type(self).__name__} {self.path!r}: {sizes}>"
 
     def __array__(self, *arguments: Any, **options: Any) -> NDArray[Any]:
-        raise TypeError(f"{self!r} has codes and no values: only `fit` of boosters of trees takes it")
+        raise TypeError(f"{self!r} has codes and no values: only `fit` of boosters of trees, without FilterBoost, takes it")
 
     def check(self) -> None:
         """Read the whole file, compare it with its checksum, and see that it holds what it may. `fit` does so.

@@ -10,6 +10,7 @@ from gpuboost.dask.partitions import Shape, compare_shapes
 from gpuboost.extras import load
 from gpuboost.inputs.arrays import origin
 from gpuboost.inputs.containers import to_numpy
+from gpuboost.messages import did_you_mean
 from gpuboost.streams.files import columns_of
 from gpuboost.streams.tables import TableFile, find_files
 
@@ -83,13 +84,17 @@ def find_row_groups(X: Any, target: str, weight: str | None) -> tuple[list[RowGr
     for file in find_files(X):
         if file.kind != "parquet":
             raise ValueError(f"{file.path} must be a Parquet file, got one of {file.kind}; gpuboost.fit_stream takes others")
-        schema, lengths = file.layout()
+        try:
+            schema, lengths = file.layout()
+        except ValueError as error:  # pyarrow's do not name the file
+            raise ValueError(f"{file.path} cannot be read as a Parquet file: {error}") from error
         kinds = {name: _kind(schema.field(name).type) for name in schema.names if name not in file.constants}
         columns = [(name, kinds.get(name, "one value")) for name in columns_of(file, schema)]
         names = [column for column, _ in columns]
         for column in (target, *([] if weight is None else [weight])):
             if names.count(column) != 1:
-                raise ValueError(f"{file.path} must have the column {column!r} once, it has {names[:20]}")
+                found = "twice" if column in names else f"not at all{did_you_mean(column, names)}"
+                raise ValueError(f"{file.path} must have the column {column!r} once, it has it {found}")
         features = [(column, kind) for column, kind in columns if column not in (target, weight)]
         shape = Shape(sum(lengths or ()), len(features), features)
         if first is None:

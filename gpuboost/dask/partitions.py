@@ -13,6 +13,7 @@ from distributed import Future, futures_of
 
 from gpuboost.dask.cluster import wait_for
 from gpuboost.inputs.containers import frame_columns, frame_names, is_categorical
+from gpuboost.messages import did_you_mean
 from gpuboost.streams.dask_collections import is_dask
 
 
@@ -111,7 +112,8 @@ def _columns_taken(X: Any, parts: dict[str, Any], of: str) -> tuple[Any, dict[st
         known = list(getattr(X, "columns", ()))
         for what, part in parts.items():
             if isinstance(part, str) and part not in known:
-                raise ValueError(f"{what}{of} must be a column of X, which has {known[:20]}, got {part!r}")
+                hint = did_you_mean(part, known)
+                raise ValueError(f"{what}{of} must be a column of X, which has {known[:20]}, got {part!r}{hint}")
     taken = {what: X[part] if isinstance(part, str) else part for what, part in parts.items() if part is not None}
     return (X.drop(columns=names) if names else X), taken
 

@@ -7,6 +7,7 @@ missing values of every kind become NaN and no number passes through text.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,15 @@ def to_matrix(X: Any, estimator: Any, name: str = "X", *, may_be_empty: bool = F
     Raises
     ------
     TypeError
-        If X is sparse, of cuDF, of a dtype that NumPy does not have, or holds objects that are no numbers.
+        If X is a path, sparse, of cuDF, of a dtype that NumPy does not have, or holds objects that are no numbers.
     ValueError
         If X is not 2-D, has no rows or no columns, is complex, or has text, dates or categories in a column, which is named.
     """
+    if isinstance(X, (str, os.PathLike)):
+        raise TypeError(
+            f"{name} must hold rows, got the path {os.fspath(X)!r}; gpuboost.CodeFile.write(path, ...) makes a set to train on "
+            "of Parquet, Feather and CSV files, and gpuboost.CodeFile(path) opens one"
+        )
     if isinstance(X, ComputedMatrix):
         return _checked_shape(X, estimator, name, 0 if may_be_empty else 1)
     if isinstance(X, Blocks):

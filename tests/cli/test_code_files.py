@@ -134,6 +134,16 @@ REFUSED: dict[str, tuple[tuple[object, ...], int, str]] = {
     ),
     "no code file": (("encode", "d", "--target", "kind", "--out", "b", "--cuts-of", "all.csv"), 1, "no code file of gpuboost"),
     "other columns": (("encode", "d", "--target", "kind", "--out", "b", "--cuts-of", "rows.codes"), 1, "has 4 columns"),
+    "another kind": (
+        ("encode", "t.npz", "--target", "kind", "--out", "b"),
+        2,
+        "Error: t.npz is of no kind that is read piece by",
+    ),
+    "another label": (
+        ("encode", "weed.csv", "--target", "kind", "--out", "b", "--cuts-of", "rows.codes"),
+        1,
+        "is none of the classes 'daisy', 'rose, red', 'tulip'; they are those of --cuts-of rows.codes: remove such rows",
+    ),
     "one class": (("fit", "one.codes", "--out", "a"), 1, "one.codes has the one class 'tulip'"),
 }
 
@@ -146,6 +156,11 @@ def test_what_is_refused(name: str) -> None:
         encoded("--drop", "w", data="d/0.csv", out="other.codes")
     if "model" in command:
         told("fit", "rows.codes", "--out", "model", *QUICK)
+    if "t.npz" in command:
+        np.savez("t.npz", X=np.zeros((3, 2)), y=np.arange(3))
+    if "weed.csv" in command:
+        names, rows = flowers()
+        write(Path("weed.csv"), names, [[*row[:-1], "weed"] for row in rows])
     if "one.codes" in command:
         gpuboost.CodeFile.write((np.arange(4.0)[:, None], ["tulip"] * 4), "one.codes")
     assert message in refused(*command, status=status)

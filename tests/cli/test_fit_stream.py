@@ -283,9 +283,9 @@ def test_labels_are_named_in_the_type_of_the_files() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("-",), "--stream: the standard input cannot be read again"),
-        (("pipe",), "--stream: pipe cannot be read again"),
-        (("t.npz",), "--stream: t.npz is of no kind that is read piece by piece: .parquet"),
+        (("-",), "Error: the standard input cannot be read again"),
+        (("pipe",), "Error: pipe cannot be read again"),
+        (("t.npz",), "Error: t.npz is of no kind that is read piece by piece: .parquet"),
         (("d", "--target-file", "y.npy"), "--stream and --target-file: labels must be a column of the files"),
         (("d", "--no-header"), "--stream and --no-header: files of CSV must have a row of names"),
         (("d", "--cost-matrix", "c.csv"), "--stream and --cost-matrix: filterboost does not train by costs"),

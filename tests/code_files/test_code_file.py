@@ -381,3 +381,9 @@ def test_a_file_that_is_replaced_meanwhile(whole: bytes, tmp_path: Path) -> None
 def test_a_header_that_is_too_large() -> None:
     with pytest.raises(ValueError, match="a code file has room for"):
         container.write(io.BytesIO(), {"feature_names": ["a" * 9_000_000]}, [])
+
+
+@pytest.mark.parametrize("path", ["rows.codes", Path("rows.codes")])
+def test_a_path_in_place_of_rows_is_told_what_makes_a_set_of_it(path: Any) -> None:
+    with pytest.raises(TypeError, match=r"X must hold rows, got the path 'rows\.codes'.*CodeFile\(path\) opens one"):
+        gpuboost.fit(path, device="numpy")

@@ -70,6 +70,7 @@ def encode(
         stream.find_all_classes()
     else:
         cuts, stream.classes = other.given_cuts(), other.classes
+        stream.remedy = f"they are those of --cuts-of {cuts_of}: remove such rows"
     try:
         write_code_file(stream, out, cuts, jobs, stream.target)
     except KeyboardInterrupt:

@@ -38,16 +38,14 @@ def files_of(data: Sequence[str]) -> list[TableFile]:
     for path in data:
         if path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
             what = "the standard input" if path == "-" else path
-            raise click.UsageError(f"--stream: {what} cannot be read again, or from its middle; give files or folders")
+            raise click.UsageError(f"{what} cannot be read again, or from its middle; give files or folders")
         name = path.lower().removesuffix(".gz")
         if os.path.isfile(path) and os.path.splitext(name)[1] not in KINDS:
-            raise click.UsageError(f"--stream: {path} is of no kind that is read piece by piece: {', '.join(KINDS)}")
+            raise click.UsageError(f"{path} is of no kind that is read piece by piece: {', '.join(KINDS)}")
     files = find_files(data)
     kinds = {file.kind == "csv": file.path for file in files}
     if len(kinds) > 1:
-        raise click.UsageError(
-            f"--stream: {kinds[True]} has labels without types, and {kinds[False]} with; give CSV alone or none"
-        )
+        raise click.UsageError(f"{kinds[True]} has labels without types, and {kinds[False]} with; give CSV alone or none")
     return files
 
 
@@ -76,7 +74,9 @@ class FileStream:
     target : str
         The name of the target.
     classes : ndarray
-        The labels, once `find_classes` has been called.
+        The labels, once they are given or found.
+    remedy : str
+        What messages advise if a row has another label.
 
     Raises
     ------
@@ -124,6 +124,7 @@ class FileStream:
         self.source = self.source_of(used if drop else None)
         self.n_features, self.feature_names, self.n_rows = len(used), used, self.source.n_rows
         self.classes: NDArray[Any] = np.zeros(0)
+        self.remedy = "name all of them by --class"
 
     def find_classes(self, n_rows: int, named: Sequence[str]) -> int:
         """Find the labels: those that are named, or else those of the first rows. Return how many rows were looked at."""
@@ -163,6 +164,7 @@ class FileStream:
         labels = columns.labels(column, f"{self.path}: column {self.target!r}", from_text=self.is_text)
         labels = labels[sum(map(len, distinct)) :]
         self.classes = np.array(sorted(set(python_labels(labels))), labels.dtype)
+        self.remedy = "the files have changed since their labels were read; try again when they are finished"
 
     def batches(self, first_row: int = 0) -> Iterator[Batch]:
         """Give the rows from ``first_row`` on, with the labels as the classes that they are."""
@@ -179,7 +181,7 @@ class FileStream:
                 shown = ", ".join(map(repr, known[:10])) + (", ..." if len(known) > 10 else "")
                 raise StreamError(
                     f"row {row + first} has the label {encoded[first].as_py()!r} in {self.target!r}, which is none of the "
-                    f"classes {shown}; name all of them by --class"
+                    f"classes {shown}; {self.remedy}"
                 )
             yield Batch(batch.X, self.classes[numbers], batch.weight)
             row += len(numbers)
