@@ -88,13 +88,19 @@ def check_stream(
     if not stream:
         if len(data) > 1 or os.path.isdir(data[0]):
             what = f"{len(data)} files" if len(data) > 1 else f"the folder {data[0]}"
-            raise click.UsageError(f"{what} can be read as a stream alone: --stream --algorithm {able[0]}")
+            raise click.UsageError(
+                f"{what} cannot be read as one table: use --stream --algorithm {able[0]}, or gpuboost encode, which writes "
+                "a code file for the other algorithms of trees"
+            )
         for name in ("--class", "--shuffle"):
             if others[name] not in (None, ()):
                 raise click.UsageError(f"{name} is for --stream")
         return
     if algorithm not in able:
-        raise click.UsageError(f"--stream: {algorithm} needs all rows in memory; use --algorithm {' or '.join(able)}")
+        raise click.UsageError(
+            f"--stream: {algorithm} does not read streams; use --algorithm {' or '.join(able)}, or gpuboost encode, which "
+            "writes a code file for the other algorithms of trees"
+        )
     reasons = {
         "--target-file": "labels must be a column of the files, see --target",
         "--no-header": "files of CSV must have a row of names each",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -44,7 +44,8 @@ def average(models: Sequence[Any], weights: Any = None) -> Any:
     Raises
     ------
     TypeError
-        If something is no fitted classifier of gpuboost, is no model of trees, or is of another class than the first.
+        If ``models`` is no sequence, or something in it is no fitted classifier of gpuboost, is no model of trees, or is of
+        another class than the first.
     ValueError
         If the models do not go together, a weight is not usable, or a column has more than 254 different cuts: models that were
         trained on the same rows share theirs, others can be trained with a smaller ``max_bins``.
@@ -58,6 +59,8 @@ def average(models: Sequence[Any], weights: Any = None) -> Any:
     >>> gpuboost.average(models).predict(X[:2])
     array([0, 0])
     """
+    if not isinstance(models, Iterable):
+        raise TypeError(f"models must be a sequence of fitted classifiers, got {models!r:.100}")
     models = list(models)
     _check_models(models)
     shares = _shares(weights, len(models))

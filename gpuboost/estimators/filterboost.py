@@ -170,6 +170,8 @@ class FilterBoostClassifier(SingleLabelClassifier):
         """
         if self.draw in ("resample", "all"):
             raise ValueError(f"draw={self.draw!r} holds the whole set in memory: use fit")
+        if own := sorted(set(options) & set(self.get_params())):
+            raise TypeError(f"{own[0]} is a parameter of {type(self).__name__}(...), not of fit_stream")
         return self._fitted_by(lambda fitted: StreamFit(fitted).from_source(as_source(source, **options), classes, eval_set))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, order: RowOrder | None = None) -> list[str]:

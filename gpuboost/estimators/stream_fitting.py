@@ -30,6 +30,9 @@ from gpuboost.inputs.weights import class_weights, to_unit_scale
 from gpuboost.streams import ArraySource, ExampleReader, Source, Step
 from gpuboost.training import train
 
+TOO_FEW_ROWS = (
+    "lower examples_per_round, or give a source that can be read again, such as a function that returns the generator"
+)
 STEP_ROWS = 16384
 """Rows that are encoded and scored together. The model does not depend on it."""
 
@@ -207,7 +210,8 @@ class StreamFit:
         if training.reason == OUT_OF_ROWS and self.reader is not None:
             training.reason = self.reader.ended or OUT_OF_ROWS
         if not training.rounds:
-            raise StreamError(f"there is no model, as there is no round: {training.reason}")
+            hint = "" if self.recycle or "has ended" not in training.reason else f"; {TOO_FEW_ROWS}"
+            raise StreamError(f"there is no model, as there is no round: {training.reason}{hint}")
         estimator._store(training, backend)
         kept = f"{len(training.rounds)} rounds; the model keeps them"
         if training.reason == "interrupted":

@@ -120,7 +120,7 @@ REFUSED: dict[str, tuple[tuple[object, ...], int, str]] = {
         1,
         "has other cuts than rows.codes; write it by gpuboost encode --cuts-of",
     ),
-    "two files": (("fit", "rows.codes", "other.codes", "--out", "a"), 2, "2 files can be read as a stream alone"),
+    "two files": (("fit", "rows.codes", "other.codes", "--out", "a"), 2, "2 files cannot be read as one table"),
     "prediction": (("predict", "model", "rows.codes", "--out", "p.csv"), 1, "rows.codes"),
     "no column": (("encode", "d", "--target", "kid", "--out", "b"), 1, "has no column 'kid'"),
     "text": (("encode", "d", "--target", "w", "--out", "b"), 1, "holds text"),

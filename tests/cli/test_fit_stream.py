@@ -310,8 +310,8 @@ def test_wrong_usage_is_refused_before_anything_is_read(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("d",), "the folder d can be read as a stream alone: --stream --algorithm filterboost"),
-        (("d/0.csv", "d/1.csv"), "2 files can be read as a stream alone"),
+        (("d",), "the folder d cannot be read as one table: use --stream --algorithm filterboost, or gpuboost encode"),
+        (("d/0.csv", "d/1.csv"), "2 files cannot be read as one table"),
         (("d/0.csv", "--class", "x"), "--class is for --stream"),
         (("d/0.csv", "--shuffle", "0"), "--shuffle is for --stream"),
     ],
@@ -339,7 +339,7 @@ def test_wrong_columns_and_labels(arguments: tuple[str, ...], words: str) -> Non
 
 def test_other_algorithms_and_a_single_label_are_named() -> None:
     said = run("fit", "d", "--target", "kind", "--stream", "--algorithm", "samme", "--out", "m", status=2).stderr
-    assert "--stream: samme needs all rows in memory; use --algorithm filterboost" in said
+    assert "--stream: samme does not read streams; use --algorithm filterboost, or gpuboost encode" in said
     said = refused("fit", "d", "--out", "m", *streamed(n_bin_rows=1))
     assert "the first 1 rows of d/0.csv have one label alone" in said
     assert "--class" in said

@@ -131,3 +131,8 @@ def test_too_many_cuts_are_refused() -> None:
         models.append(gpuboost.fit(column, np.arange(400) % 2, n_estimators=16, max_leaf_nodes=20, device="numpy"))
     with pytest.raises(ValueError, match=r"column 0 has \d+ different cuts .* train them with max_bins=51"):
         gpuboost.average(models)
+
+
+def test_one_model_in_place_of_a_sequence_is_named() -> None:
+    with pytest.raises(TypeError, match=r"models must be a sequence of fitted classifiers, got AdaBoostMHClassifier"):
+        gpuboost.average(gpuboost.AdaBoostMHClassifier())

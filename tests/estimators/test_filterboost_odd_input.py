@@ -167,3 +167,15 @@ def test_edges_over_all_classes_may_need_more_than_64_bits() -> None:
     assert found.edge == 2 * n_classes * weight  # above 2**63
     assert found.tree.values.sum(axis=1).tolist() == [2 - n_classes] * 2
     assert found.tree.values[[0, 1], [3, 7]].tolist() == [1, 1]
+
+
+def test_a_generator_that_ends_before_the_first_round_says_what_to_do() -> None:
+    rows = (np.arange(40.0).reshape(20, 2), np.arange(20) % 2)
+    model = FilterBoostClassifier(n_estimators=2, device="numpy", random_state=0)
+    with pytest.raises(StreamError, match="the source has ended after 20 rows; lower examples_per_round, or give a source"):
+        model.fit_stream(iter([rows]))
+
+
+def test_parameters_of_the_classifier_are_none_of_fit_stream() -> None:
+    with pytest.raises(TypeError, match=r"kept_bytes is a parameter of FilterBoostClassifier\(...\), not of fit_stream"):
+        FilterBoostClassifier().fit_stream(([[0.0], [1.0]], [0, 1]), kept_bytes=0)

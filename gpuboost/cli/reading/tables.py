@@ -324,6 +324,8 @@ def kind_of(path: str) -> str:
     """
     if path == "-":
         return "csv"
+    if os.path.isdir(path):
+        raise ValueError(f"{path} is a folder, but one table is read here, as a whole: name a file")
     name = path.lower().removesuffix(".gz")
     kind = SUFFIXES.get(os.path.splitext(name)[1], "")
     if not kind or (name != path.lower() and kind not in ("csv", "libsvm")):

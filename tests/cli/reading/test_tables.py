@@ -15,7 +15,7 @@ from pyarrow import feather, parquet
 
 from gpuboost.cli.reading import text_files
 from gpuboost.cli.reading.layout import Layout, training_columns
-from gpuboost.cli.reading.tables import Reading, Table
+from gpuboost.cli.reading.tables import Reading, Table, kind_of
 
 
 def read(folder: Path, content: str | bytes, name: str = "t.csv", **how: Any) -> Table:
@@ -316,6 +316,12 @@ def test_thousands_of_columns(tmp_path: Path) -> None:
 def test_unknown_kinds(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match=r"is no table of a known kind: \.csv, .*\.libsvm"):
         read(tmp_path, "a\n1\n", name)
+
+
+def test_a_folder_is_called_one(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").mkdir()
+    with pytest.raises(ValueError, match=r"t\.parquet is a folder, but one table is read here, as a whole: name a file"):
+        kind_of(str(tmp_path / "t.parquet"))
 
 
 def test_columns_by_name_or_number(tmp_path: Path) -> None:
