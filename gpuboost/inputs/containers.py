@@ -57,6 +57,14 @@ def frame_columns(x: Any) -> list[Any]:
     return list(x.get_columns() if source == "polars" else x.columns)
 
 
+def row_range(block: Any, first: int, stop: int | None = None) -> Any:
+    """Return the rows ``first .. stop - 1``, or all from ``first`` on, of an array, a list, a series or a data frame."""
+    source = package(block)
+    if source == "pyarrow":
+        return block.slice(first, None if stop is None else stop - first)
+    return block.iloc[first:stop] if source == "pandas" else block[first:stop]
+
+
 def joined(blocks: Sequence[Any]) -> Any:
     """Return blocks of rows, or of labels, of one kind as one, as whoever has all rows at one place would."""
     source, first = package(blocks[0]), blocks[0]
