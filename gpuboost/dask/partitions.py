@@ -120,8 +120,8 @@ def _columns_taken(X: Any, parts: dict[str, Any], of: str) -> tuple[Any, dict[st
     if names:
         known = list(getattr(X, "columns", ()))
         for what, part in parts.items():
-            if isinstance(part, str) and part not in known:
-                raise ValueError(f"{what}{of} must be a column of X, which has {known[:20]}, got {part!r}")
+            if isinstance(part, str) and known.count(part) != 1:
+                raise ValueError(f"{what}{of} must be a column of X that stands there once: X has {known[:20]}, got {part!r}")
     taken = {what: X[part] if isinstance(part, str) else part for what, part in parts.items() if part is not None}
     return (X.drop(columns=names) if names else X), taken
 

@@ -234,8 +234,9 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
             booster = PriorBooster(booster, scores, self._metrics)
         names = list(evaluation)
         watched = {name: self._model.problem(backend, one, encoder)[0] for name, one in evaluation.items()}
-        for one in (sample, *evaluation.values()):
-            one.release()
+        if self.calibration is None:  # which looks at the rows again
+            for one in (sample, *evaluation.values()):
+                one.release()
         training = train(
             booster,
             problem,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats
 from gpuboost.inputs.arrays import to_host
-from gpuboost.inputs.containers import frame_names, to_numpy
+from gpuboost.inputs.containers import frame_names, only_column, to_numpy
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import label_array
 from gpuboost.streams.contract import Batch
@@ -104,7 +104,7 @@ def weight_array(weight: Any, n_rows: int, row: int = 0) -> Floats:
     """Return weights as float64 (n_rows,); a ValueError that counts from ``row`` if they are not what weights may be."""
     if np.ma.is_masked(weight):
         raise ValueError("weight must be numbers, but some are masked; a row of weight 0 is one that does not exist")
-    weights = to_numpy(to_host(weight, "weight"))
+    weights = to_numpy(only_column(to_host(weight, "weight"), "weight"))
     if weights.shape != (n_rows,) or weights.dtype.kind not in "biuf":
         received = f"the shape {weights.shape} and the dtype {weights.dtype}"
         raise ValueError(f"weight must be one number for each of the {n_rows} rows, got {received}")

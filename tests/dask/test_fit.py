@@ -242,7 +242,13 @@ REFUSED: dict[str, tuple[Callable[[Client], Any], str]] = {
     "no collection": (lambda client: fit(client, X, LABEL), r"X must be an array or a frame of Dask.* got a ndarray"),
     "no column": (
         lambda client: fit(client, dd.from_pandas(ALL, npartitions=2), "colour"),
-        r"y must be a column of X, which has \['a', 'b', 'c', 'label', 'w'\], got 'colour'",
+        r"y must be a column of X that stands there once: X has \['a', 'b', 'c', 'label', 'w'\], got 'colour'",
+    ),
+    "a column that stands twice": (
+        lambda client: fit(
+            client, dd.from_pandas(ALL.set_axis(["a", "b", "w", "label", "w"], axis=1), npartitions=2), "label", "w"
+        ),
+        r"sample_weight must be a column of X that stands there once",
     ),
     "algorithm": (lambda client: fit(client, GOOD, GOOD_LABEL, algorithm="adaboost"), r"algorithm must be one of"),
     "parameter": (lambda client: fit(client, GOOD, GOOD_LABEL, n_rounds=3), r"has no parameter 'n_rounds'"),
