@@ -234,9 +234,8 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
             booster = PriorBooster(booster, scores, self._metrics)
         names = list(evaluation)
         watched = {name: self._model.problem(backend, one, encoder)[0] for name, one in evaluation.items()}
-        if self.calibration is None:  # which looks at the rows again
-            for one in (sample, *evaluation.values()):
-                one.release()
+        for one in (sample, *evaluation.values()) if self.calibration is None else ():  # it looks at the rows again
+            one.release()
         training = train(
             booster,
             problem,
