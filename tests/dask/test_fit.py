@@ -33,6 +33,7 @@ import gpuboost
 from gpuboost.dask import DaskClassifier, fit, predict, predict_proba
 from gpuboost.dask.driver import Options, train_on_workers
 from gpuboost.dask.fitting import Data
+from gpuboost.dask.partitions import joined
 from gpuboost.persistence.model_file import to_bytes
 from tests.dask import stand_in
 from tests.dask.clusters import addresses, cluster, is_at_rest, wait_until
@@ -111,12 +112,11 @@ def test_labels_in_other_partitions_are_realigned(client: Client) -> None:
     assert bytes(to_bytes(model)) == alone(X, LABEL, WEIGHT)
 
 
-def test_no_missing_value_is_lost_when_partitions_are_realigned(client: Client) -> None:
-    weight, label = np.ma.masked_greater(WEIGHT, 2), np.ma.masked_array(LABEL, WEIGHT > 2)
-    with pytest.raises(ValueError, match="sample_weight must be numbers, but some are masked"):
-        fit(client, GOOD, GOOD_LABEL, cut(weight, 50), **SMALL)
-    with pytest.raises(ValueError, match="missing value in y"):
-        fit(client, GOOD, cut(label, 50), **SMALL)
+def test_no_missing_value_is_lost_when_partitions_are_realigned() -> None:
+    masked = np.ma.masked_equal([1, 2, 3, 4], 3)
+    assert joined([masked[:2], masked[2:]], [(1, 2), (0, 2)]).tolist() == [2, None, 4]
+    series = pd.Series([1, None, 3], dtype="Int64")
+    assert joined([series, series], [(1, 3), (0, 1)]).isna().tolist() == [True, False, False]
 
 
 def test_rows_and_workers_may_be_divided_in_any_way(client: Client) -> None:
