@@ -42,7 +42,7 @@ def _packed(distinct: NDArray[Any], name: str) -> bytes:
     labels, kind = distinct.tolist(), distinct.dtype.kind
     if not labels:
         return b""
-    if kind in "OTU":
+    if kind in ("O", "T", "U"):
         others = sorted({type(label).__name__ for label in labels if not isinstance(label, str)})
         if others:
             raise TypeError(
