@@ -177,7 +177,7 @@ class CodeFile:
         OSError
             If the file cannot be written.
         """
-        check_integer("max_bins", max_bins, 2, MAX_VALUE_BINS)
+        max_bins = check_integer("max_bins", max_bins, 2, MAX_VALUE_BINS)
         memory = check_integer("memory_mb", memory_mb, 1) << 20
         if cuts_of is not None and not isinstance(cuts_of, CodeFile):
             raise TypeError(f"cuts_of must be a CodeFile, got a {type(cuts_of).__name__}")

@@ -17,6 +17,7 @@ from gpuboost.array_types import Floats, IntArray
 from gpuboost.binning.stored import bytes_of
 from gpuboost.fixedpoint import WeightSplit, are_multiples, exponent, may_repeat
 from gpuboost.inputs.label_encoder import LabelEncoder, distinct_labels
+from gpuboost.inputs.label_values import joined_labels
 from gpuboost.inputs.samples import row_digests
 from gpuboost.inputs.weights import scaled_down
 from gpuboost.streams import Step
@@ -177,10 +178,10 @@ class RowLabels:
         """
         if not self.n_rows:
             raise ValueError("weight is zero in every row: there is nothing to learn from")
-        return LabelEncoder.of_distinct(distinct_labels(np.concatenate(self._labels), "y")[0], self.n_rows)
+        return LabelEncoder.of_distinct(distinct_labels(joined_labels(self._labels), "y")[0], self.n_rows)
 
     def target(self, encoder: LabelEncoder) -> Iterator[NDArray[np.int32]]:
         """Give the classes of the rows, some at a time."""
-        class_of_number = encoder.encode(np.concatenate(self._labels)).astype(np.int32)
+        class_of_number = encoder.encode(joined_labels(self._labels)).astype(np.int32)
         for rows in self._numbers.slices():
             yield class_of_number[self._numbers.read(rows)]

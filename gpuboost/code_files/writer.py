@@ -47,8 +47,7 @@ def write_code_file(
     """Write a code file, see `gpuboost.CodeFile.write`; ``target`` is the name of the labels' column."""
     if isinstance(source, OracleSource):
         raise ValueError("a function that draws rows never ends: give a generator of as many batches as the file shall have")
-    if os.path.isdir(path):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    _check_place(path)
     n_threads, folder = usable_threads(n_jobs), Path(os.path.realpath(path)).parent
     step_rows = max(64, STEP_BYTES // (8 * (source.n_features or FEATURES_IF_UNKNOWN)))
     with RowLabels(folder) as labels, Spool(folder) as spool:
@@ -82,6 +81,17 @@ def write_code_file(
                 Tensor(TARGET, np.dtype("<i4"), n_rows, labels.target(encoder)),
             ]
             write_whole(path, lambda file: write(file, content, tensors))
+
+
+def _check_place(path: str | os.PathLike[str]) -> None:
+    """Raise an OSError if the file that is to be written would be none."""
+    name = os.fspath(path)
+    if not name:
+        raise FileNotFoundError(errno.ENOENT, "path is empty, give the name of a file")
+    if os.path.isdir(name):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    if os.path.exists(name) and not os.path.isfile(name):
+        raise OSError(errno.EINVAL, "a code file cannot be a device or a pipe", name)
 
 
 def code_pieces(spool: Spool, mapper: BinMapper, backend: Backend, width: int, counts: IntArray) -> Iterator[NDArray[np.uint8]]:

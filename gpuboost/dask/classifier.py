@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from distributed import Client, default_client
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.dask.fitting import fit
@@ -20,7 +20,7 @@ class DaskClassifier(BaseEstimator):  # type: ignore[misc]
     estimator : BoostingClassifier
         Which one, with its parameters. It stays as it is.
     client : distributed.Client, optional
-        By default the client that was made last.
+        By default the client that was made last. Clones have the same one; a pickle and a copy have none.
 
     Attributes
     ----------
@@ -48,6 +48,13 @@ class DaskClassifier(BaseEstimator):  # type: ignore[misc]
         """Estimate the probabilities of the classes, see `gpuboost.dask.predict_proba`."""
         check_is_fitted(self)
         return predict_proba(self._client(), self.model_, X)
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(clone(self.estimator), self.client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"client": None}
 
     def _client(self) -> Client:
         return default_client() if self.client is None else self.client

@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from distributed import MultiLock, wait
+from distributed import Client, MultiLock, wait
 
 from gpuboost.messages import warn
 
@@ -24,6 +24,12 @@ LOOK_SECONDS = 0.5
 BEGIN_SECONDS = 2
 """How long the tasks of a training may be on their way to the scheduler."""
 LOCK_KIND = "gpuboost"
+
+
+def check_client(client: Any) -> None:
+    """Raise a TypeError if it is no client of a cluster."""
+    if not isinstance(client, Client):
+        raise TypeError(f"client must be a distributed.Client, got a {type(client).__name__}")
 
 
 def silences(client: Any) -> dict[str, float]:

@@ -12,7 +12,7 @@ from distributed import Client
 
 from gpuboost.by_name import new_estimator
 from gpuboost.dask.checkpoints import Resumption
-from gpuboost.dask.cluster import give_up, silences, silent_restarted, wait_for
+from gpuboost.dask.cluster import check_client, give_up, silences, silent_restarted, wait_for
 from gpuboost.dask.driver import Block, Options, train_on_workers
 from gpuboost.dask.parquet import are_files, row_groups
 from gpuboost.dask.partitions import Partition, compare_shapes, partitions_of
@@ -218,8 +218,7 @@ def _estimator(estimator: Any, algorithm: str, device: str | int, parameters: di
 
 def _options(client: Any, links: str, ports: Any, lost_after: float, start_within: float) -> Options:
     """Check how to train on a cluster."""
-    if not isinstance(client, Client):
-        raise TypeError(f"client must be a distributed.Client, got a {type(client).__name__}")
+    check_client(client)
     if client.asynchronous:
         raise TypeError("client must not be asynchronous: gpuboost.dask.fit waits until the model is there")
     check_choice("links", links, ("auto", "sockets", "dask"))

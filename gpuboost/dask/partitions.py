@@ -12,9 +12,16 @@ import numpy as np
 from distributed import Future, futures_of
 
 from gpuboost.dask.cluster import wait_for
-from gpuboost.inputs.containers import frame_columns, frame_names, is_categorical
+from gpuboost.inputs import containers
+from gpuboost.inputs.containers import frame_columns, frame_names, is_categorical, row_range
+from gpuboost.inputs.label_encoder import raw_labels
 from gpuboost.messages import did_you_mean
 from gpuboost.streams.dask_collections import is_dask
+
+LABEL_KINDS = (
+    dict.fromkeys("biuf", "numbers") | dict.fromkeys("UT", "text") | {"S": "bytes", "M": "dates", "m": "spans of time"}
+)
+"""What labels of a dtype are. Those of two kinds cannot be the labels of one set."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +89,15 @@ def partitions_of(client: Any, X: Any, y: Any, weight: Any, name: str, patience:
         partitions.
     """
     of = f" of {name}" if name else ""
+    if y is None:
+        raise ValueError(f"y{of} must be labels, or the name of a column of X, got None")
     X, parts = _columns_taken(X, {"y": y, "sample_weight": weight}, of)
     delayed = [_delayed_parts(X, f"X{of}"), *(_delayed_parts(part, f"{what}{of}") for what, part in parts.items())]
     persisted = client.persist(list(itertools.chain.from_iterable(delayed)))
     futures = [futures_of(one)[0] for one in persisted]  # of all at once it would give the same one once
     wait_for(client, futures, patience)
     shapes = client.gather(client.map(shape_of, futures, pure=False))
+    _compare_labels(client, futures[len(delayed[0]) :][: len(delayed[1])], f"y{of}")
     bounds = np.cumsum([0, *map(len, delayed)]).tolist()
     split = [(futures[low:high], shapes[low:high]) for low, high in itertools.pairwise(bounds)]
     (own, own_shapes), *others = split
@@ -114,6 +124,8 @@ def _columns_taken(X: Any, parts: dict[str, Any], of: str) -> tuple[Any, dict[st
             if isinstance(part, str) and part not in known:
                 hint = did_you_mean(part, known)
                 raise ValueError(f"{what}{of} must be a column of X, which has {known[:20]}, got {part!r}{hint}")
+            if isinstance(part, str) and known.count(part) > 1:
+                raise ValueError(f"{what}{of} must be a column of X that stands there once: X has {known[:20]}, got {part!r}")
     taken = {what: X[part] if isinstance(part, str) else part for what, part in parts.items() if part is not None}
     return (X.drop(columns=names) if names else X), taken
 
@@ -163,6 +175,27 @@ def _compare_columns(shapes: Sequence[Shape], name: str) -> None:
         compare_shapes(first, f"partition 0 of {name}", shape, f"partition {i} of {name}")
 
 
+def _compare_labels(client: Any, futures: Sequence[Any], name: str) -> None:
+    """Raise an error if some partitions hold labels that are text and others numbers, which NumPy would turn into text."""
+    kinds = client.gather(client.map(label_kind, futures, pure=False, name=name))
+    known = [(i, kind) for i, kind in enumerate(kinds) if kind is not None]
+    for i, kind in known:
+        if kind != known[0][1]:
+            raise ValueError(f"partition {known[0][0]} of {name} holds {known[0][1]}, but partition {i} holds {kind}")
+
+
+def label_kind(block: Any, name: str) -> str | None:
+    """Return what the labels of a partition are, as its dtype or its first row says; None if there are none."""
+    head = row_range(block, 0, 1)
+    labels = raw_labels(head, len(head), name)
+    if not labels.size:
+        return None
+    if labels.dtype.kind != "O":
+        return LABEL_KINDS.get(labels.dtype.kind, str(labels.dtype))
+    first = labels.ravel()[0]
+    return "text" if isinstance(first, str) else "bytes" if isinstance(first, bytes) else None
+
+
 def compare_shapes(first: Shape, first_name: str, other: Shape, other_name: str) -> None:
     """Raise a ValueError if two blocks do not have the same columns, or the same kinds of them."""
     if first.columns != other.columns:
@@ -190,8 +223,11 @@ def _aligned(
             f"{shown[1]} in {name}"
         )
     starts, ends = np.cumsum([0, *lengths]), np.cumsum([0, *wanted])
-    aligned = []
+    aligned: list[Any] = []
     for low, high in itertools.pairwise(ends.tolist()):
+        if low == high:
+            aligned.append(None)  # a partition without rows is left out
+            continue
         touched = [j for j in range(len(theirs)) if starts[j] < high and starts[j + 1] > low]
         cuts = [(max(low - int(starts[j]), 0), high - int(starts[j])) for j in touched]
         aligned.append(client.submit(joined, [theirs[j] for j in touched], cuts, pure=False))
@@ -199,6 +235,5 @@ def _aligned(
 
 
 def joined(blocks: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> Any:
-    """Return the rows of some blocks as one array, on a worker."""
-    pieces = [np.asarray(block)[low:high] for block, (low, high) in zip(blocks, cuts, strict=True)]
-    return np.concatenate(pieces) if pieces else np.empty(0)
+    """Return rows of some blocks as one, on a worker: of their kind, so that no mask and no missing value is lost."""
+    return containers.joined([row_range(block, *rows) for block, rows in zip(blocks, cuts, strict=True)])

@@ -9,7 +9,9 @@ import dask.array
 import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from gpuboost.dask.cluster import check_client
 from gpuboost.streams.dask_collections import is_dask
 
 
@@ -31,14 +33,27 @@ def predict(client: Client, model: Any, X: Any) -> Any:
     Raises
     ------
     TypeError
-        If X is no collection of Dask.
+        If X is no collection of Dask, or the model no classifier of gpuboost.
+    NotFittedError
+        If the model is not fitted.
     """
+    check_client(client)
+    _check_model(model, "predict")
     return _by_partition(client, model, X, "predict", model.classes_.dtype if not model.multi_label_ else np.dtype(np.int64))
 
 
 def predict_proba(client: Client, model: Any, X: Any) -> Any:
     """Estimate the probabilities of the classes, shape (n_rows, n_classes), float64; all else as `predict`."""
+    check_client(client)
+    _check_model(model, "predict_proba")
     return _by_partition(client, model, X, "predict_proba", np.dtype(np.float64))
+
+
+def _check_model(model: Any, method: str) -> None:
+    """Raise an error if a model cannot predict the classes, before a task is made."""
+    check_is_fitted(model)
+    if not all(hasattr(model, name) for name in (method, "classes_", "multi_label_")):
+        raise TypeError(f"model must be a classifier of gpuboost that has {method}, got a {type(model).__name__}")
 
 
 def _by_partition(client: Client, model: Any, X: Any, method: str, dtype: np.dtype[Any]) -> Any:

@@ -234,7 +234,7 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
             booster = PriorBooster(booster, scores, self._metrics)
         names = list(evaluation)
         watched = {name: self._model.problem(backend, one, encoder)[0] for name, one in evaluation.items()}
-        for one in (sample, *evaluation.values()):
+        for one in (sample, *evaluation.values()) if self.calibration is None else ():  # it looks at the rows again
             one.release()
         training = train(
             booster,

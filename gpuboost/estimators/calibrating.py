@@ -175,12 +175,12 @@ class Calibrating:
 
 def _held_out(model: Any, backend: Backend, sample: Sample, encoder: LabelEncoder) -> HeldOut:
     """Return the scores that a model gives to rows with labels."""
-    own, rows = model._model, None if len(sample.rows) == sample.X.shape[0] else sample.rows
-    if isinstance(own, TreeModel):  # also of rows on a device
-        data = backend.encode(own.bin_mapper, sample.X, rows)
+    own = model._model
+    if isinstance(own, TreeModel):  # also of rows on a device, and of a code file
+        data = own.problem(backend, sample, encoder)[0].data
     else:
         data = own.encode(backend, sample.X[sample.rows])
-    scores = backend.put(np.zeros((len(sample.rows), len(encoder.classes))))
+    scores = backend.put(np.zeros((len(sample.target), len(encoder.classes))))
     own.add_scores(backend, data, scores, 0, model.n_estimators_)
     host: Floats = backend.get(scores)
     return HeldOut(host, sample.target, sample.weights, sample.peers)

@@ -20,7 +20,7 @@ from gpuboost.estimators.predictor import BLOCK_BYTES, share_right, take_over
 from gpuboost.inputs.arrays import as_type_of, to_host
 from gpuboost.inputs.columns import compare_columns, compare_number, record_columns
 from gpuboost.inputs.features import to_matrix
-from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
+from gpuboost.inputs.label_encoder import LabelEncoder, class_array, label_array, shown
 from gpuboost.inputs.parameters import check_bool, check_choice, draw_seed
 from gpuboost.inputs.weights import row_weights
 from gpuboost.persistence.model_file import save
@@ -226,7 +226,7 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             raise ValueError(
                 f"every column reads the source from its beginning, but a {type(source).__name__} gives its rows once"
             )
-        encoder = self._encoder(label_array(classes, len(classes), "classes"))
+        encoder = self._encoder(class_array(classes))
         self._make_code(encoder)
         self.estimators_ = []
         for column in self.code_matrix_.T:

@@ -23,7 +23,8 @@ from gpuboost.estimators.model import TreeModel
 from gpuboost.fixedpoint import integer_weights, split_weights
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.columns import compare_names, record_names
-from gpuboost.inputs.label_encoder import LabelEncoder, label_array, shown
+from gpuboost.inputs.label_encoder import LabelEncoder, class_array, label_array, shown
+from gpuboost.inputs.label_values import joined_labels
 from gpuboost.inputs.parameters import check_callables, draw_seed, evaluation_tuples
 from gpuboost.inputs.samples import Sample, training_sample
 from gpuboost.inputs.weights import class_weights, to_unit_scale
@@ -131,12 +132,11 @@ class StreamFit:
     def _classes_of(self, head: list[Step], classes: Any) -> LabelEncoder:
         """Return the classes: those given, those of the model that is continued, or those of the first rows."""
         if classes is not None:
-            labels = label_array(classes, len(classes), "classes")
-            return LabelEncoder.fit(labels, "classes")
+            return LabelEncoder.fit(class_array(classes), "classes")
         if self.previous is not None:
             return LabelEncoder(self.previous.classes_, False)
         n_rows = self.estimator.n_bin_rows
-        y = np.concatenate([step.y for step in head])[:n_rows]
+        y = joined_labels([step.y for step in head])[:n_rows]
         if head[0].weight is not None:
             y = y[np.concatenate([step.weight for step in head])[:n_rows] > 0]
         return LabelEncoder.fit(label_array(y, len(y)))

@@ -57,6 +57,22 @@ def frame_columns(x: Any) -> list[Any]:
     return list(x.get_columns() if source == "polars" else x.columns)
 
 
+def only_column(x: Any, name: str) -> Any:
+    """Return the column of a data frame that must have one, and anything else as it is."""
+    names = frame_names(x)
+    if names is not None and len(names) != 1:
+        raise ValueError(f"{name} must be one number for each row, got a data frame of {len(names)} columns")
+    return x if names is None else frame_columns(x)[0]
+
+
+def row_range(block: Any, first: int, stop: int | None = None) -> Any:
+    """Return the rows ``first .. stop - 1``, or all from ``first`` on, of an array, a list, a series or a data frame."""
+    source = package(block)
+    if source == "pyarrow":
+        return block.slice(first, None if stop is None else stop - first)
+    return block.iloc[first:stop] if source == "pandas" else block[first:stop]
+
+
 def joined(blocks: Sequence[Any]) -> Any:
     """Return blocks of rows, or of labels, of one kind as one, as whoever has all rows at one place would."""
     source, first = package(blocks[0]), blocks[0]

@@ -116,6 +116,27 @@ def label_array(
     return _indicators(labels, name)
 
 
+def class_array(classes: Any) -> NDArray[Any]:
+    """Return the labels that a caller names for the classes, shape (n_classes,).
+
+    Raises
+    ------
+    TypeError
+        If they cannot be counted.
+    ValueError
+        If they are not what `label_array` takes, or not one label a class.
+    """
+    try:
+        n_classes = len(classes)
+    except TypeError:
+        received = f"the {type(classes).__name__} {classes!r:.80}"
+        raise TypeError(f"classes must be an array or a list of the labels of all classes, got {received}") from None
+    labels = label_array(classes, n_classes, "classes", beside="classes")
+    if labels.ndim != 1:
+        raise ValueError(f"classes must be one label for each class, got the shape {labels.shape}")
+    return labels
+
+
 def raw_labels(y: Any, n_rows: int, name: str, beside: str = "rows of X") -> NDArray[Any]:
     """Return y as an array of a valid shape for `label_array`; the labels themselves are not checked."""
     labels = _column_of_one(_to_array(y, name))

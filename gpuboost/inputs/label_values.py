@@ -7,7 +7,7 @@ different types, depending on the unit. So dates and spans of time are compared 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -111,6 +111,17 @@ def holds(array: NDArray[Any], labels: Iterable[Any]) -> bool:
     if array.dtype.kind not in "mM" and array.tolist() == given:
         return True
     return all(a == b or a != a for a, b in zip(label_keys(array), map(label_key, given), strict=True))
+
+
+def joined_labels(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return the labels of several arrays as one array, of objects where floating numbers would not hold some integers."""
+    whole = np.concatenate(parts)
+    if whole.dtype.kind == "f" and any(part.dtype.kind in "iu" for part in parts):
+        most = 2 ** (np.finfo(whole.dtype).nmant + 1)
+        integers = [part for part in parts if part.dtype.kind in "iu"]
+        if any(int(part.min(initial=0)) < -most or int(part.max(initial=0)) > most for part in integers):
+            return np.concatenate([part.astype(object) for part in parts])
+    return whole
 
 
 def distinct(labels: Iterable[Hashable]) -> list[Any]:

@@ -12,7 +12,7 @@ from gpuboost.array_types import Floats
 from gpuboost.exactsum import exact_sums
 from gpuboost.fixedpoint import STATE_FLOOR, exponent, largest_of
 from gpuboost.inputs.arrays import to_host
-from gpuboost.inputs.containers import to_numpy
+from gpuboost.inputs.containers import only_column, to_numpy
 from gpuboost.inputs.label_encoder import LabelEncoder, shown
 from gpuboost.inputs.parameters import as_float
 from gpuboost.peers.base import ALONE, Peers, agree
@@ -34,7 +34,7 @@ def row_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight", pe
         return np.ones(n_rows)
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, sample_weight)
-    sample_weight = to_host(sample_weight, name)
+    sample_weight = only_column(to_host(sample_weight, name), name)
     if np.ma.is_masked(sample_weight):
         raise ValueError(f"{name} must be numbers, but some are masked; a row of weight 0 is one that does not exist")
     try:

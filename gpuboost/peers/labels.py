@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gpuboost.peers.base import Peers
 
-OBJECTS, TEXT, OTHERS = b"O", b"T", b"N"
-"""What a worker's labels are: text in an array of objects, or of fixed width; or an array of anything else."""
+OBJECTS, STRINGS, TEXT, OTHERS = b"O", b"S", b"T", b"N"
+"""What a worker's labels are: text in an array of objects, of strings, or of fixed width; or an array of anything else."""
 
 
 def united(distinct: NDArray[Any], name: str, peers: Peers) -> NDArray[Any]:
@@ -34,7 +34,7 @@ def united(distinct: NDArray[Any], name: str, peers: Peers) -> NDArray[Any]:
     if OTHERS in kinds:
         return np.unique(np.concatenate([np.load(io.BytesIO(data[1:]), allow_pickle=False) for data in found]))
     texts = sorted(set().union(*(json.loads(data[1:]) for data in found)))
-    return np.array(texts, object if OBJECTS in kinds else str)
+    return np.array(texts, object if OBJECTS in kinds else np.dtypes.StringDType() if STRINGS in kinds else str)
 
 
 def _packed(distinct: NDArray[Any], name: str) -> bytes:
@@ -42,13 +42,13 @@ def _packed(distinct: NDArray[Any], name: str) -> bytes:
     labels, kind = distinct.tolist(), distinct.dtype.kind
     if not labels:
         return b""
-    if kind in "OU":
+    if kind in ("O", "T", "U"):
         others = sorted({type(label).__name__ for label in labels if not isinstance(label, str)})
         if others:
             raise TypeError(
                 f"labels of {name} that are objects must be text to train on several workers, got {', '.join(others)}"
             )
-        return (OBJECTS if kind == "O" else TEXT) + json.dumps(labels).encode()
+        return {"O": OBJECTS, "T": STRINGS, "U": TEXT}[kind] + json.dumps(labels).encode()
     stream = io.BytesIO()
     np.save(stream, distinct, allow_pickle=False)
     return OTHERS + stream.getvalue()

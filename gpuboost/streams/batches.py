@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gpuboost.errors import StreamError
-from gpuboost.inputs.containers import package
+from gpuboost.inputs.containers import row_range
 from gpuboost.streams.checks import count
 from gpuboost.streams.contract import Batch
 
@@ -70,16 +70,8 @@ def from_row(batches: Iterable[Batch], first_row: int) -> Iterator[Batch]:
             yield batch
         elif row + n_rows > first_row:
             skipped = first_row - row
-            weight = None if batch.weight is None else _after(batch.weight, skipped)
-            yield Batch(_after(batch.X, skipped), _after(batch.y, skipped), weight)
+            weight = None if batch.weight is None else row_range(batch.weight, skipped)
+            yield Batch(row_range(batch.X, skipped), row_range(batch.y, skipped), weight)
         row += n_rows
     if row < first_row:
         raise StreamError(f"it has ended after {row} rows, before row {first_row}")
-
-
-def _after(rows: Any, n: int) -> Any:
-    """Return the rows but for the first n."""
-    source = package(rows)
-    if source == "pyarrow":
-        return rows.slice(n)
-    return rows.iloc[n:] if source == "pandas" else rows[n:]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpuboost.array_types import Floats
 from gpuboost.inputs.arrays import to_host
-from gpuboost.inputs.containers import frame_names, to_numpy
+from gpuboost.inputs.containers import frame_names, only_column, to_numpy
 from gpuboost.inputs.features import to_matrix
 from gpuboost.inputs.label_encoder import label_array
 from gpuboost.streams.contract import Batch
@@ -17,7 +17,7 @@ from gpuboost.streams.contract import Batch
 LARGEST_WEIGHT = 2.0**900
 """Sums of a stream's weights are of float64, however many rows there are."""
 
-KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "O": "text", "U": "text", "S": "text"}
+KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "O": "text", "U": "text", "S": "bytes"}
 """Labels of these dtypes may stand in one stream; dates and spans of time are kinds of their own."""
 
 
@@ -102,7 +102,9 @@ def count(rows: Any) -> int | None:
 
 def weight_array(weight: Any, n_rows: int, row: int = 0) -> Floats:
     """Return weights as float64 (n_rows,); a ValueError that counts from ``row`` if they are not what weights may be."""
-    weights = to_numpy(to_host(weight, "weight"))
+    if np.ma.is_masked(weight):
+        raise ValueError("weight must be numbers, but some are masked; a row of weight 0 is one that does not exist")
+    weights = to_numpy(only_column(to_host(weight, "weight"), "weight"))
     if weights.shape != (n_rows,) or weights.dtype.kind not in "biuf":
         received = f"the shape {weights.shape} and the dtype {weights.dtype}"
         raise ValueError(f"weight must be one number for each of the {n_rows} rows, got {received}")

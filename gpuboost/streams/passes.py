@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.errors import StreamError
+from gpuboost.inputs.label_values import joined_labels
 from gpuboost.streams.checks import BatchChecks
 from gpuboost.streams.contract import Batch, Source, Step
 
@@ -127,4 +128,4 @@ def _copied(*pieces: Batch) -> Batch:
         return np.concatenate(arrays)
 
     weight = None if pieces[0].weight is None else joined([piece.weight for piece in pieces])
-    return Batch(joined([piece.X for piece in pieces]), joined([piece.y for piece in pieces]), weight)
+    return Batch(joined([piece.X for piece in pieces]), joined_labels([piece.y for piece in pieces]), weight)

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import gpuboost
@@ -166,3 +169,18 @@ def test_what_is_refused(name: str) -> None:
     assert message in refused(*command, status=status)
     assert not Path("b").exists()
     assert not Path("a").exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_two_columns_of_one_name_are_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"rows.{kind}"
+    table = pa.table([pa.array([1.0, 2.0]), pa.array([3.0, 4.0]), pa.array(["u", "v"])], names=["a", "a", "y"])
+    pa.csv.write_csv(table, path) if kind == "csv" else pa.parquet.write_table(table, path)
+    said = refused("encode", path, "--target", "y", "--out", tmp_path / "out")
+    assert "the column 'a' stands there 2 times; give each a name of its own" in said
+
+
+def test_no_row_with_a_weight(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.csv", ["a", "y", "w"], [[1, "u", 0], [2, "v", 0]])
+    said = refused("encode", path, "--target", "y", "--weight", "w", "--out", tmp_path / "out")
+    assert "the weight is zero in every row" in said

@@ -102,6 +102,15 @@ def test_a_training_goes_on(tmp_path: Path) -> None:
 # ---- sets that are watched -------------------------------------------------------------------------------------------------
 
 
+def test_a_watched_file_calibrates(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", max_bins=np.int64(16))
+    watched = CodeFile.write((X[::2], Y[::2]), tmp_path / "b", cuts_of=file)
+    settings = {**FEW, "device": "numpy", "calibration": "holdout", "early_stopping": True}
+    alone = gpuboost.fit(X, Y, eval_set=(X[::2], Y[::2]), **settings)
+    assert alone.temperature_ != 1
+    assert gpuboost.fit(file, eval_set=watched, **settings).temperature_ == alone.temperature_
+
+
 @pytest.mark.parametrize("stopping", [False, True])
 def test_a_file_may_be_watched(stopping: bool, tmp_path: Path) -> None:
     """Its errors and losses, and the round to stop at, are those of the rows in memory; so is the model."""

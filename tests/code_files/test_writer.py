@@ -93,6 +93,13 @@ def test_labels(name: str, tmp_path: Path) -> None:
     assert content(file) == content_in_memory(X, LABELS[name])
 
 
+def test_large_integer_labels_of_two_dtypes(tmp_path: Path) -> None:
+    """They have no common dtype of NumPy's but floating numbers, in which the first two would be one class."""
+    large, larger = np.array([2**62, 2**62 + 1]), np.array([2**63, 2**63 + 1], np.uint64)
+    pieces = [(X[:20], large[Y[:20] % 2]), (X[20:40], larger[Y[20:40] % 2])]
+    assert CodeFile.write(pieces, tmp_path / "a").classes.tolist() == [2**62, 2**62 + 1, 2**63, 2**63 + 1]
+
+
 def test_integers_before_numbers(tmp_path: Path) -> None:
     """A batch may be of another dtype than those before: all are kept as one that holds them."""
     y = np.where(np.arange(N) < 150, Y, Y / 2)
@@ -210,6 +217,8 @@ EARLY = {
         "memory_mb must be an integer of at least 1, got 0",
     ),
     "a folder": (lambda: CodeFile.write(never(), "."), IsADirectoryError, r"directory: '\.'"),
+    "no name": (lambda: CodeFile.write(never(), ""), FileNotFoundError, "path is empty"),
+    "a device": (lambda: CodeFile.write(never(), os.devnull), OSError, f"cannot be a device or a pipe: '{os.devnull}'"),
     "no folder": (lambda: CodeFile.write(never(), "no/a"), FileNotFoundError, "no"),
     "bins": (lambda: CodeFile.write(never(), "a", max_bins=1), ValueError, "max_bins"),
     "no target": (lambda: CodeFile.write("rows.csv", "a"), TypeError, "target must be the name of the column"),

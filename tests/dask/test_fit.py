@@ -5,7 +5,9 @@ The workers train by a stand-in, see `tests.dask.stand_in`.
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,11 +26,14 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from distributed import Client
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import gpuboost
 from gpuboost.dask import DaskClassifier, fit, predict, predict_proba
 from gpuboost.dask.driver import Options, train_on_workers
 from gpuboost.dask.fitting import Data
+from gpuboost.dask.partitions import joined
 from gpuboost.persistence.model_file import to_bytes
 from tests.dask import stand_in
 from tests.dask.clusters import addresses, cluster, is_at_rest, wait_until
@@ -105,6 +110,13 @@ def test_labels_in_other_partitions_are_realigned(client: Client) -> None:
     array = da.from_array(X, chunks=(17, 3))
     model = fit(client, array, da.from_array(LABEL, 7), cut(WEIGHT, 5, 50, 5), **SMALL)
     assert bytes(to_bytes(model)) == alone(X, LABEL, WEIGHT)
+
+
+def test_no_missing_value_is_lost_when_partitions_are_realigned() -> None:
+    masked = np.ma.masked_equal([1, 2, 3, 4], 3)
+    assert joined([masked[:2], masked[2:]], [(1, 2), (0, 2)]).tolist() == [2, None, 4]
+    series = pd.Series([1, None, 3], dtype="Int64")
+    assert joined([series, series], [(1, 3), (0, 1)]).isna().tolist() == [True, False, False]
 
 
 def test_rows_and_workers_may_be_divided_in_any_way(client: Client) -> None:
@@ -215,12 +227,28 @@ REFUSED: dict[str, tuple[Callable[[Client], Any], str]] = {
         lambda client: fit(client, GOOD, GOOD_LABEL, eval_set=(GOOD, GOOD_LABEL[:9])),
         r"X of eval_set\[0\] has 60 rows and y of eval_set\[0\] 9: partition 0 has 20 rows .* and 9 rows",
     ),
+    "text and numbers": (
+        lambda client: fit(client, cut(X, 20, 20), [*cut(np.ones(40), 40)[:1], *cut(LABEL[:20])]),
+        r"partition 0 of y holds numbers, but partition 1 holds text",
+    ),
+    "no labels": (lambda client: fit(client, GOOD, None), r"y must be labels, or the name of a column of X, got None"),
+    "weights, no labels": (lambda client: fit(client, GOOD, None, da.from_array(WEIGHT, 20)), r"y must be labels.* got None"),
+    "eval_set's labels": (
+        lambda client: fit(client, GOOD, GOOD_LABEL, eval_set=(GOOD, None)),
+        r"y of eval_set\[0\] must be labels.* got None",
+    ),
     "no rows": (lambda client: fit(client, GOOD[:0], GOOD_LABEL[:0]), r"X has no rows in its 1 partitions"),
     "no matrix": (lambda client: fit(client, GOOD_LABEL, GOOD_LABEL), r"X must have rows and columns"),
     "no collection": (lambda client: fit(client, X, LABEL), r"X must be an array or a frame of Dask.* got a ndarray"),
     "no column": (
         lambda client: fit(client, dd.from_pandas(ALL, npartitions=2), "colour"),
-        r"y must be a column of X, which has \['a', 'b', 'c', 'label', 'w'\], got 'colour'",
+        r"y must be a column of X that stands there once: X has \['a', 'b', 'c', 'label', 'w'\], got 'colour'",
+    ),
+    "a column that stands twice": (
+        lambda client: fit(
+            client, dd.from_pandas(ALL.set_axis(["a", "b", "w", "label", "w"], axis=1), npartitions=2), "label", "w"
+        ),
+        r"sample_weight must be a column of X that stands there once",
     ),
     "algorithm": (lambda client: fit(client, GOOD, GOOD_LABEL, algorithm="adaboost"), r"algorithm must be one of"),
     "parameter": (lambda client: fit(client, GOOD, GOOD_LABEL, n_rounds=3), r"has no parameter 'n_rounds'"),
@@ -295,6 +323,29 @@ def test_predictions_of_arrays(client: Client) -> None:
             np.testing.assert_array_equal(predicted.compute(), eager, strict=True)
     with pytest.raises(TypeError, match="X must be an array or a frame of Dask with rows and columns, got a ndarray"):
         predict(client, model, X)
+
+
+def test_what_cannot_predict_is_refused_before_a_task_is_made(client: Client) -> None:
+    array = da.from_array(X, chunks=(25, 2))
+    with pytest.raises(NotFittedError):
+        predict(client, gpuboost.SAMMEClassifier(), array)
+    with pytest.raises(TypeError, match=r"client must be a distributed.Client, got a SAMMEClassifier"):
+        predict(gpuboost.SAMMEClassifier(), client, array)
+    code = gpuboost.OutputCodeClassifier(gpuboost.SAMMEClassifier(device="numpy", **SMALL)).fit(X, LABEL)
+    assert predict(client, code, array).compute().tolist() == code.predict(X).tolist()
+    with pytest.raises(TypeError, match="model must be a classifier of gpuboost that has predict_proba, got a OutputCode"):
+        predict_proba(client, code, array)
+
+
+def test_a_classifier_of_a_cluster_is_cloned_and_pickled(client: Client) -> None:
+    model = DaskClassifier(gpuboost.SAMMEClassifier(**SMALL), client).fit(GOOD, GOOD_LABEL)
+    other = clone(model)
+    assert other.client is client
+    assert other.estimator is not model.estimator
+    assert not hasattr(other, "model_")
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert again.client is None
+        assert again.predict(GOOD).compute().tolist() == model.model_.predict(X).tolist()
 
 
 def test_an_estimator_in_the_manner_of_scikit_learn(client: Client) -> None:

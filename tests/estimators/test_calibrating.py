@@ -15,6 +15,7 @@ import gpuboost
 from gpuboost.calibration import HeldOut, fit_temperature, log_losses
 from gpuboost.estimators.calibrating import INTERRUPTED, TRAINED_ON
 from gpuboost.estimators.parts import Part, fit_part
+from gpuboost.inputs.containers import Blocks
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.samples import Sample, folds, split_off
 from gpuboost.links import Sigmoid
@@ -141,7 +142,8 @@ def test_workers_find_the_same_bytes(calibration: str) -> None:
     def work(peers: Any) -> Any:
         rows = slice(bounds[peers.rank], bounds[peers.rank + 1])
         n = rows.stop - rows.start
-        return to_bytes(fit_part(estimator, Part(X[rows], Y[rows], np.array([rows.start]), np.array([n]), None, None), peers))
+        own = Blocks([X[rows]]) if n else X[rows]  # which are let go once they are encoded
+        return to_bytes(fit_part(estimator, Part(own, Y[rows], np.array([rows.start]), np.array([n]), None, None), peers))
 
     alone = to_bytes(gpuboost.AdaBoostMHClassifier(**FEW | {"n_estimators": 3}, calibration=calibration).fit(X, Y))
     assert run_workers(3, work) == [alone] * 3

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuboost import FilterBoostClassifier
+from gpuboost import FilterBoostClassifier, OutputCodeClassifier
 from gpuboost.backends.reference.backend import NumpyBackend
 from gpuboost.boosters.filtering.weak_learners import voted
 from gpuboost.errors import StreamError
@@ -64,6 +64,23 @@ def test_labels_of_any_kind(labels: np.ndarray) -> None:
     assert model.ensemble_.digest() == PLAIN
     assert model.classes_.tolist() == labels.tolist()
     assert (model.predict(X) == labels[stream((X, Y)).predict(X)]).all()
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (3, "classes must be an array or a list of the labels of all classes, got the int 3"),
+        (np.array(3), "classes must be an array or a list of the labels of all classes, got the ndarray"),
+        (iter([0, 1, 2]), "classes must be an array or a list of the labels of all classes, got the list_iterator"),
+        ([0, 1, None], "missing value in classes"),
+        (np.eye(3), r"classes must be one label for each class, got the shape \(3, 3\)"),
+    ],
+)
+def test_what_cannot_be_classes(classes: Any, message: str) -> None:
+    booster = FilterBoostClassifier(**QUICK)
+    for model in (booster, OutputCodeClassifier(booster)):
+        with pytest.raises((ValueError, TypeError), match=message):
+            model.fit_stream((X, Y), classes)
 
 
 def test_as_many_classes_as_rows() -> None:

@@ -11,9 +11,11 @@ import pytest
 from gpuboost.binning import BinMapper
 from gpuboost.inputs import samples
 from gpuboost.inputs.samples import Sample
+from gpuboost.inputs.weights import row_weights
 from gpuboost.peers.base import Peers
 from gpuboost.peers.rows import RowOrder
 from gpuboost.peers.threads import run_workers
+from gpuboost.streams.checks import weight_array
 from tests.cuda_on_cpu import caller
 
 
@@ -38,3 +40,14 @@ def test_cuts_over_workers(monkeypatch: pytest.MonkeyPatch, place: Callable[[np.
         for mapper in run_workers(3, fit):
             assert mapper.cut_values.tobytes() == expected.cut_values.tobytes()
             assert mapper.cut_offsets.tolist() == expected.cut_offsets.tolist()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_weights_may_be_a_frame_of_one_column(kind: str) -> None:
+    library = pytest.importorskip(kind)
+    frame = library.table if kind == "pyarrow" else library.DataFrame
+    assert row_weights(frame({"w": [1.0, 2.0]}), 2).tolist() == row_weights([1.0, 2.0], 2).tolist()
+    assert weight_array(frame({"w": [1.0, 2.0]}), 2).tolist() == [1.0, 2.0]
+    for check in (row_weights, weight_array):
+        with pytest.raises(ValueError, match="weight must be one number for each row, got a data frame of 2 columns"):
+            check(frame({"w": [1.0, 2.0], "v": [1.0, 2.0]}), 2)

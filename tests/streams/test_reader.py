@@ -135,10 +135,12 @@ FAULTS = [
     ([X[:2], X[2:4].astype(str)], [Y[:2], Y[2:4]], None, "X holds <U32 values"),
     ([X[:2], np.array([[1, 2, "x"], [1, 2, 3]], object)], [Y[:2], Y[2:4]], None, "column 2 of X holds"),
     ([X[:2], X[2:4]], [Y[:2], ["a", "b"]], None, r"y holds text \(dtype <U1\), but numbers in the batches before"),
+    ([X[:2], X[2:4]], [["a", "b"], [b"a", b"b"]], None, r"y holds bytes \(dtype \|S1\), but text in the batches before"),
     ([X[:2], X[2:4]], [Y[:2], NAN], None, "missing value in y"),
     ([X[:2], X[2:4]], [Y[:2], np.eye(2, 3)], None, "y"),
     ([X[:2], X[2:4]], [Y[:2], Y[2:4]], [WEIGHT[:2], NAN], "weight must be finite and not negative, got nan in row 3"),
     ([X[:2], X[2:4]], [Y[:2], Y[2:4]], [WEIGHT[:2], [-1, 1]], "weight must be finite and not negative, got -1.0 in row 2"),
+    ([X[:2], X[2:4]], [Y[:2], Y[2:4]], [WEIGHT[:2], np.ma.masked_equal([1.0, 2.0], 2.0)], "weight must be .* are masked"),
     ([X[:2], X[2:4]], [Y[:2], Y[2:4]], [WEIGHT[:2], [1]], "weight must be one number for each of the 2 rows"),
     ([X[:2], X[2:4]], [Y[:2], Y[2:4]], [WEIGHT[:2], None], "it has no weights, unlike the batches before"),
     (
@@ -161,6 +163,16 @@ def test_a_source_that_changes_is_named_with_the_place(Xs: Any, ys: Any, weights
 def test_numbers_may_be_integers_in_one_batch_and_floating_in_the_next() -> None:
     batches = [Batch(X[:5].astype(np.int32), Y[:5]), Batch(X[5:], Y[5:].astype(float))]
     assert same(steps(BatchSource(batches), 4), steps(ArraySource(X, Y), 4))
+
+
+@pytest.mark.parametrize("other", [np.array([2**63 + 1, 5], np.uint64), np.array([5.0, 6.0])])
+def test_large_integer_labels_keep_all_digits(other: Any) -> None:
+    """Floating numbers, which NumPy makes of both, hold integers up to 2**53."""
+    large = np.array([2**53 + 1, 2**53], np.int64)
+    (whole,) = steps(BatchSource([Batch(X[:2], large), Batch(X[2:4], other)]), 4)
+    assert whole.y.tolist() == [2**53 + 1, 2**53, *other.tolist()]
+    (small,) = steps(BatchSource([Batch(X[:2], large - 1), Batch(X[2:4], np.array([5.0, 6.0]))]), 4)
+    assert small.y.dtype == float
 
 
 @pytest.mark.parametrize("given", [(X, Y, WEIGHT, 1), X, 3])

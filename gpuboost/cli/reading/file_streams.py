@@ -163,6 +163,8 @@ class FileStream:
         column = pa.chunked_array([*distinct, *with_weight], distinct[0].type)
         labels = columns.labels(column, f"{self.path}: column {self.target!r}", from_text=self.is_text)
         labels = labels[sum(map(len, distinct)) :]
+        if not len(labels):
+            raise ValueError(f"{self.path}: the weight is zero in every row: there is nothing to learn from")
         self.classes = np.array(sorted(set(python_labels(labels))), labels.dtype)
         self.remedy = "the files have changed since their labels were read; try again when they are finished"
 
@@ -212,6 +214,8 @@ def _first_table(file: TableFile, missing: tuple[str, ...]) -> Table:
     try:
         schema, groups = file.layout()
         names = [name for name in schema.names if not name.startswith(PANDAS_INDEX)]
+        if len(set(names)) < len(names) and (twice := [name for name in names if names.count(name) > 1]):
+            raise ValueError(f"the column {twice[0]!r} stands there {names.count(twice[0])} times; give each a name of its own")
         first = next(file.tables(names, 0 if groups else None, whole=False), None) if groups != [] else None
     except (ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
