@@ -88,7 +88,10 @@ def check_stream(
     if not stream:
         if len(data) > 1 or os.path.isdir(data[0]):
             what = f"{len(data)} files" if len(data) > 1 else f"the folder {data[0]}"
-            raise click.UsageError(f"{what} can be read as a stream alone: --stream --algorithm {able[0]}")
+            raise click.UsageError(
+                f"{what} can be read as a stream alone: --stream --algorithm {able[0]}; or let gpuboost encode make one code "
+                "file of it, for any booster of trees"
+            )
         for name in ("--class", "--shuffle"):
             if others[name] not in (None, ()):
                 raise click.UsageError(f"{name} is for --stream")
