@@ -108,6 +108,10 @@ def read_code_file(reading: Any, data: str, valid: str | None, target: str | Non
     if len(classes) < 2:
         raise ValueError(f"{data} has the one class {classes[0]!r}; there must be two or more to tell apart")
     parameters.setdefault("max_bins", file.max_bins)
+    has_table = valid is not None and not is_code_file([valid])  # of which --target may name a column
+    is_other = target not in (None, file.target) and not (target or "").lstrip("-").isdigit()
+    if is_other and file.target is not None and not has_table:
+        raise click.UsageError(f"--target {target}: the labels of {data} are those of its column {file.target!r}")
     watched: Any = None
     if valid is not None and is_code_file([valid]):
         watched = CodeFile(valid)

@@ -114,6 +114,7 @@ REFUSED: dict[str, tuple[tuple[object, ...], int, str]] = {
     "a weight": ((*FIT, "--weight", "w"), 2, "--weight has no meaning for the code file rows.codes: it has the weights"),
     "columns": ((*FIT, "--drop", "w"), 2, "--drop has no meaning"),
     "labels": ((*FIT, "--target-file", "y.npy"), 2, "it has labels of its own"),
+    "another target": ((*FIT, "--target", "kid"), 2, "--target kid: the labels of rows.codes are those of its column 'kind'"),
     "a stream": ((*FIT, "--stream"), 2, "read piece by piece anyway"),
     "other bins": ((*FIT, "--set", "max_bins=9"), 1, "max_bins must be 255"),
     "a hold-out": ((*FIT, "--set", "early_stopping=true"), 1, "needs an eval_set"),
