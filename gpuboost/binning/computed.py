@@ -58,7 +58,7 @@ class ComputedMatrix(ABC):
         """
         rows, *others = key if isinstance(key, tuple) else (key,)
         if isinstance(rows, Integral) and not isinstance(rows, bool) and not others:
-            return self.take(np.arange(len(self))[[rows]])._values(0, self.shape[1])[0]
+            return self.take(np.arange(len(self))[[int(rows)]])._values(0, self.shape[1])[0]
         chosen = rows if isinstance(rows, slice) else _row_numbers(rows)
         if not others or (len(others) == 1 and others[0] is Ellipsis):
             return self.take(chosen)
