@@ -140,7 +140,7 @@ def fit_class_sigmoids(held: HeldOut, link: Tempered) -> Floats:
     ----------
     held : HeldOut
     link : Softmax or Sigmoid
-        That of the algorithm, where the search begins.
+        That of the algorithm, with whose temperature the search begins.
 
     Returns
     -------
@@ -148,7 +148,8 @@ def fit_class_sigmoids(held: HeldOut, link: Tempered) -> Floats:
         Scales, which are not negative, and offsets, as `gpuboost.links.ClassSigmoids` has them.
     """
     n_classes = held.scores.shape[1]
-    first = Sigmoid(1.0 / link.divisor) if isinstance(link, Softmax) else link
+    first = link.tempered(fit_temperature(held, link))  # where scores say far too much, steps have no curvature to go by
+    first = Sigmoid(1.0 / first.divisor) if isinstance(first, Softmax) else first
     found = np.empty((2, n_classes))
     for k in range(n_classes):
         positive = held.target == k if held.target.ndim == 1 else held.target[:, k] > 0

@@ -117,6 +117,16 @@ def test_sigmoids_have_the_least_loss(link: Tempered) -> None:
         assert found[:, k] == pytest.approx(best.x, abs=1e-3)
 
 
+@pytest.mark.parametrize("factor", [1.0, 30.0, 1000.0, 2.0**-8])
+def test_sigmoids_are_found_however_large_scores_are(factor: float) -> None:
+    """Scores that are f times as large have the scale by f, and the same probabilities."""
+    held = drawn(2.0, Sigmoid(2.0), 500)
+    expected = fit_class_sigmoids(held, Sigmoid(2.0))
+    found = fit_class_sigmoids(held._replace(scores=factor * held.scores), Sigmoid(2.0))
+    assert found[0] * factor == pytest.approx(expected[0], rel=1e-3)
+    assert found[1] == pytest.approx(expected[1], abs=1e-3)
+
+
 def test_sigmoids_of_scores_that_say_nothing_are_flat() -> None:
     scores = np.array([[1.0, -1.0]] * 6 + [[-1.0, 1.0]] * 4)
     held = HeldOut(scores, np.array([1] * 6 + [0] * 4), np.ones(10))  # the wrong way round

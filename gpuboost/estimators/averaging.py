@@ -17,6 +17,7 @@ from gpuboost.estimators.base import BoostingClassifier
 from gpuboost.estimators.model import TreeModel
 from gpuboost.inputs.label_encoder import shown
 from gpuboost.inputs.label_values import label_keys
+from gpuboost.inputs.parameters import as_float
 from gpuboost.messages import warn
 
 
@@ -113,7 +114,8 @@ def _names(model: Any) -> list[Any]:
 
 def _shares(weights: Any, n_models: int) -> Floats:
     """Return weights that sum to 1."""
-    given = np.ones(n_models) if weights is None else np.asarray(weights, np.float64)
+    numbers = np.ones(n_models) if weights is None else np.asanyarray(weights)  # with its mask, if it has one
+    given = np.array([as_float(one) for one in numbers.tolist()] if numbers.shape == (n_models,) else [])
     if given.shape != (n_models,) or not np.isfinite(given).all() or (given < 0).any() or not given.any():
         raise ValueError(
             f"weights must be {n_models} finite numbers that are not negative, and not all 0, got {weights!r:.100}"

@@ -187,7 +187,7 @@ class BoostingClassifier(TrainingParameters, Calibrating, Exiting, Exports, Clas
             costs = self._checked_costs(encoder)
             booster = self._make_booster(encoder, sample, previous)
             if self.calibration is not None:
-                self._link_to_calibrate(f"calibration={self.calibration!r}")  # before anything takes time
+                self._check_can_calibrate(sample, encoder)  # before anything takes time
             training, usable = self._train(backend, booster, sample, evaluation, encoder, costs, previous, started)
             if order is None and not isinstance(X, CodeFile):
                 self._remember_rows(sample)

@@ -18,7 +18,7 @@ from gpuboost.estimators.predictor import to_backend
 from gpuboost.inputs.arrays import to_host
 from gpuboost.inputs.label_encoder import LabelEncoder
 from gpuboost.inputs.parameters import check_choice
-from gpuboost.inputs.samples import Sample, evaluation_sample, folds, row_digests, split_off
+from gpuboost.inputs.samples import Sample, check_divisible, evaluation_sample, folds, row_digests, split_off
 from gpuboost.links import Tempered
 from gpuboost.messages import warn
 
@@ -86,11 +86,10 @@ class Calibrating:
                 raise ValueError("calibrate needs rows with a weight, got none")
             held = _held_out(model, backend, sample, encoder)
         self._warn_of_training_rows(sample.X)
-        self._forget("temperature_", "class_sigmoids_")
-        if method == "temperature":
-            self.temperature_ = fit_temperature(held, link)
-        else:
-            self.class_sigmoids_ = fit_class_sigmoids(held, link)
+        of_temperature = method == "temperature"
+        found = fit_temperature(held, link) if of_temperature else fit_class_sigmoids(held, link)
+        self._forget("temperature_", "class_sigmoids_")  # now that nothing can fail
+        setattr(self, "temperature_" if of_temperature else "class_sigmoids_", found)
         return self
 
     def _link_to_calibrate(self, asked_by: str) -> Tempered:
@@ -101,6 +100,13 @@ class Calibrating:
             raise ValueError(f"{asked_by} needs a model with probabilities, which this {type(self).__name__} has not")
         tempered: Tempered = link
         return tempered
+
+    def _check_can_calibrate(self, sample: Sample, encoder: LabelEncoder) -> None:
+        """Raise a ValueError if a model of ``sample`` could not get the temperature that ``calibration`` asks for."""
+        model: Any = self
+        self._link_to_calibrate(f"calibration={model.calibration!r}")
+        if len(encoder.classes) > 1 and not model.early_stopping:
+            check_divisible(sample)
 
     def _remember_rows(self, sample: Sample) -> None:
         """Note what the training set is known by, unless that would have to be copied from a device."""

@@ -109,7 +109,7 @@ class Exiting(Predictor):
         TypeError
             If X is sparse.
         """
-        if early_exit is False:
+        if isinstance(early_exit, (bool, np.bool_)) and not early_exit:
             return super().predict(X, cost_matrix)
         if cost_matrix is not None:
             raise ValueError("early_exit must be False with a cost_matrix: rows that leave early have no probabilities")
@@ -128,6 +128,8 @@ class Exiting(Predictor):
         array of int64, shape (n_rows,)
             1 to ``n_estimators_``; their mean by ``n_estimators_`` is about the share of the time that trees take.
         """
+        if isinstance(early_exit, (bool, np.bool_)) and not early_exit:
+            raise ValueError(f'early_exit must be True or "exact", got {early_exit!r}: without it every row takes all rounds')
         return as_type_of(self._labels_and_rounds(X, early_exit)[1], X)
 
     def _labels_and_rounds(self, X: Any, early_exit: Any) -> tuple[Any, IntArray]:
@@ -153,7 +155,7 @@ class Exiting(Predictor):
         ensemble = self.ensemble_
         if isinstance(early_exit, str) and early_exit == "exact":
             return exact_rule(ensemble, EVERY), EVERY
-        if early_exit is not True:
+        if not isinstance(early_exit, (bool, np.bool_)):
             raise ValueError(f'early_exit must be False, True or "exact", got {early_exit!r:.60}')
         if "exit_lead_" not in vars(self):
             raise ValueError(

@@ -197,12 +197,16 @@ class HaarFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         check_bool("lazy", self.lazy)
-        if not 0 < as_float(self.scale) < float("inf"):
+        if self.n_jobs is not None:
+            check_integer("n_jobs", self.n_jobs, -(2**31))
+        if isinstance(self.scale, bool) or not 0 < as_float(self.scale) < float("inf"):
             raise ValueError(f"scale must be a number above 0, got {self.scale!r}")
 
     def _pixels(self, X: Any, *, reset: bool) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return X as checked numbers, shape (n_images, n_pixels), and the shape that it has."""
         X = to_host(X)
+        if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+            raise ValueError("X must have no missing pixels, but some are masked; fill them first, X.filled(0)")
         shape = tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
         if len(shape) in (3, 4):
             X = np.reshape(X, (shape[0], math.prod(shape[1:])))

@@ -19,7 +19,7 @@ def check_image_shape(value: Any) -> Any:
     if value is None or (isinstance(value, str) and value == LINE):
         return value
     expected = f'image_shape must be (height, width), (height, width, n_channels), "{LINE}" or None, got {value!r}'
-    if isinstance(value, str) or not hasattr(value, "__len__"):
+    if isinstance(value, (str, set, frozenset, dict)) or not hasattr(value, "__len__"):
         raise TypeError(expected)
     if len(value) not in (2, 3):
         raise ValueError(expected)

@@ -244,6 +244,12 @@ def folds(sample: Sample, n_folds: int, seed: int) -> list[tuple[Sample, Sample]
     return pairs
 
 
+def check_divisible(sample: Sample) -> None:
+    """Raise a ValueError if no row can be held out, since every class has only one."""
+    if _sizes(sample, _strata(sample)).max() < 2:
+        raise ValueError("there are no rows to hold out: every class has only one")
+
+
 def _strata(sample: Sample) -> NDArray[np.int64]:
     """Return what a part of the rows is drawn from one by one: the class, or nothing in a multi-label problem."""
     stratum: NDArray[np.int64] = sample.target if sample.target.ndim == 1 else np.zeros(len(sample.rows), np.int64)

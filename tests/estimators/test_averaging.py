@@ -53,9 +53,13 @@ def test_weights() -> None:
     f, g = (model.decision_function(NEW) for model in models)
     assert gpuboost.average(models, [6, 2]).decision_function(NEW) == pytest.approx(0.75 * f + 0.25 * g, rel=1e-12, abs=1e-12)
     assert_array_equal(gpuboost.average(models, [0.0, 3.0]).decision_function(NEW), g)
-    for wrong in ([1], [1, -1], [0, 0], [1, np.nan], [[1, 1]]):
+    for wrong in ([1], [1, -1], [0, 0], [1, np.nan], [[1, 1]], "ab", ["1", "1"], {0: 1, 1: 1}, [1, 10**400]):
         with pytest.raises(ValueError, match="weights must be 2 finite numbers"):
             gpuboost.average(models, wrong)
+    with pytest.raises(ValueError, match="weights must be 2 finite numbers"):
+        gpuboost.average(models, np.ma.masked_equal([1, 2], 2))
+    with pytest.raises(TypeError, match="models must be a sequence of fitted classifiers"):
+        gpuboost.average(models[0])
 
 
 def test_stages_are_the_means_of_stages() -> None:

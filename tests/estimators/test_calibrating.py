@@ -239,6 +239,29 @@ def test_an_interrupt_while_calibrating_keeps_the_trees(monkeypatch: pytest.Monk
     assert not hasattr(model, "temperature_")
 
 
+@pytest.mark.parametrize("function", ["fit_temperature", "fit_class_sigmoids"])
+def test_an_interrupt_of_the_method_leaves_the_model_as_it_was(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpuboost.estimators import calibrating
+
+    def broken_off(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    model = fitted().calibrate(NEW_X, NEW_Y)
+    before = to_bytes(model)
+    monkeypatch.setattr(calibrating, function, broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        model.calibrate(NEW_X[:50], NEW_Y[:50], method="temperature" if function == "fit_temperature" else "per-class")
+    assert to_bytes(model) == before
+
+
+@pytest.mark.parametrize("calibration", ["holdout", "cv"])
+def test_rows_that_cannot_be_divided_are_refused_before_the_training(calibration: str) -> None:
+    rounds: list[Any] = []
+    with pytest.raises(ValueError, match="every class has only one"):
+        gpuboost.fit(X[:3], [0, 1, 2], calibration=calibration, callbacks=[rounds.append], **FEW)
+    assert not rounds
+
+
 def test_a_constant_model_needs_no_temperature() -> None:
     with pytest.warns(UserWarning, match="no column of X"):
         model = gpuboost.fit(np.zeros((50, 2)), np.arange(50) % 2, calibration="holdout", **FEW)

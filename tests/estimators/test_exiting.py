@@ -106,6 +106,8 @@ def test_two_classes() -> None:
     assert fitted.predict(NEW, early_exit=True).dtype == np.bool_
     assert_array_equal(fitted.predict(NEW, early_exit="exact"), fitted.predict(NEW))
     assert fitted.predict_rounds(NEW).mean() < 35
+    for of_numpy in (np.True_, np.False_):
+        assert_array_equal(fitted.predict(NEW, early_exit=of_numpy), fitted.predict(NEW, early_exit=bool(of_numpy)))
 
 
 def test_files_pickles_and_later_fits(tmp_path: Path) -> None:
@@ -143,6 +145,8 @@ def test_refusals() -> None:
     for wrong in ("sure", 1, None):
         with pytest.raises(ValueError, match='early_exit must be False, True or "exact"'):
             fitted.predict(X, early_exit=wrong)
+    with pytest.raises(ValueError, match='early_exit must be True or "exact", got False'):
+        fitted.predict_rounds(X, early_exit=False)
     for wrong in (-0.1, 1.0, float("nan"), "much"):
         with pytest.raises((ValueError, TypeError)):
             fitted.fit_early_exit(X, allowed=wrong)

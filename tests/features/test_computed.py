@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
+from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
@@ -102,8 +103,57 @@ def test_slices() -> None:
     np.testing.assert_array_equal(matrix[4:6, 2:], values[4:6, 2:])
     assert np.asarray(matrix, np.float32).dtype == np.float32
     assert len(matrix) == 300
+    mask = np.arange(300) % 7 == 0
+    for rows in (mask, mask.tolist(), [5, 0], [], np.array([2], np.uint8), slice(None, None, -1)):
+        assert isinstance(matrix[rows], Products)
+        np.testing.assert_array_equal(np.asarray(matrix[rows]), values[rows])
+        np.testing.assert_array_equal(np.asarray(matrix[rows, ...]), values[rows])
+    np.testing.assert_array_equal(matrix[-1], values[-1])
+    np.testing.assert_array_equal(np.array(list(matrix)), values)
     with pytest.raises(IndexError, match="step 1"):
         matrix[:, ::2]
+    with pytest.raises(IndexError, match="out of bounds"):
+        matrix[300]
+    for wrong in ((slice(None), 3), (slice(None), [1, 2]), (3, 4, 5), (0, slice(None)), None, "a", 1.5, True, [0.5], Ellipsis):
+        with pytest.raises(IndexError, match=r"(rows|columns) must be a slice"):
+            matrix[wrong]
+
+
+def test_folds_of_scikit_learn() -> None:
+    matrix = products(12)
+    y = np.asarray(matrix)[:, 0] > 0
+    model = gpuboost.AdaBoostMHClassifier(n_estimators=2, max_leaf_nodes=4, device="numpy")
+    computed, array = (cross_val_score(model, given, y, cv=3, error_score="raise") for given in (matrix, np.asarray(matrix)))
+    np.testing.assert_array_equal(computed, array)
+    assert isinstance(train_test_split(matrix, y, random_state=0)[0], Products)
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+@pytest.mark.parametrize("wrong", ["one row less", "a column more", "float32", "list", "mask", "text", "no rows"])
+def test_columns_that_are_not_what_was_said_are_refused(wrong: str, device: str) -> None:
+    class Wrong(Products):
+        def columns(self, first: int, stop: int) -> Any:
+            values = super().columns(first, stop)
+            return {
+                "one row less": values[:-1],
+                "a column more": np.hstack([values, values[:, :1]]),
+                "float32": values.astype(np.float32),
+                "list": values.tolist(),
+                "mask": np.ma.masked_greater(values, 0.0),
+                "text": values.astype(str),
+                "no rows": values[0],
+            }[wrong]
+
+    good, message = products(100), r"columns\(.*\) of Wrong must be an ndarray of shape \(.*\), float64, got "
+    bad = Wrong(good.values)
+    model = gpuboost.fit(good, labels(good), n_estimators=2, max_leaf_nodes=4, device=device)
+    similar = gpuboost.LocalizedSimilaritiesClassifier(n_estimators=2, device=device)
+    with pytest.raises(TypeError, match=message):
+        gpuboost.fit(bad, labels(good), device=device)
+    with pytest.raises(TypeError, match=message):
+        similar.fit(bad, labels(good))
+    with pytest.raises(TypeError, match=message):
+        model.predict(bad)
 
 
 def test_what_cannot_be_used_is_refused() -> None:

@@ -62,7 +62,7 @@ class CpuMatrix:
         blocks_at_once = max(1, PART_BYTES // max(1, n_rows * X.dtype.itemsize * width))
         for block in range(0, len(blocks), blocks_at_once):
             first, stop = block * width, min((block + blocks_at_once) * width, n_features)
-            part = mapper.of_features(first, stop).transform(X.columns(first, stop), bin_block=bin_block)
+            part = mapper.of_features(first, stop).transform(X[:, first:stop], bin_block=bin_block)
             blocks[block : block + blocks_at_once] = to_blocks(part.codes, width)
             counts.append(part.code_counts)
         all_counts = np.concatenate(counts)
