@@ -68,7 +68,8 @@ class ComputedMatrix(ABC):
         first, stop, step = columns.indices(self.shape[1])
         if step != 1:
             raise IndexError(f"columns must be a slice with the step 1, got {columns}")
-        return self.take(chosen)._values(first, max(first, stop))
+        part = self if isinstance(chosen, slice) and chosen == slice(None) else self.take(chosen)
+        return part._values(first, max(first, stop))
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self._values(0, self.shape[1]).astype(dtype or self.dtype, copy=False)

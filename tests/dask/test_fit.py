@@ -242,7 +242,7 @@ REFUSED: dict[str, tuple[Callable[[Client], Any], str]] = {
     "no collection": (lambda client: fit(client, X, LABEL), r"X must be an array or a frame of Dask.* got a ndarray"),
     "no column": (
         lambda client: fit(client, dd.from_pandas(ALL, npartitions=2), "colour"),
-        r"y must be a column of X that stands there once: X has \['a', 'b', 'c', 'label', 'w'\], got 'colour'",
+        r"y must be a column of X, which has \['a', 'b', 'c', 'label', 'w'\], got 'colour'",
     ),
     "a column that stands twice": (
         lambda client: fit(

@@ -32,7 +32,7 @@ class Products(ComputedMatrix):
         return len(self.values), self.values.shape[1] - 1
 
     def take(self, rows: Any) -> Products:
-        return Products(self.values[rows], self.read)
+        return type(self)(self.values[rows], self.read)
 
     def columns(self, first: int, stop: int) -> NDArray[Any]:
         if len(self.values) > 64:  # that many rows are remembered, to know the training set by
